@@ -1,0 +1,83 @@
+"""Everything holdfast raises on purpose.
+
+* HoldfastError
+  x InvalidValueError    (also ValueError)    an argument is outside what is allowed
+  x InvalidTypeError     (also TypeError)     an argument is of the wrong type
+  x MissingExtraError    (also ImportError)   an optional dependency is not installed
+  x StorageError
+    + NotFoundError      (also KeyError)      this reference leads to nothing; `.reason` says why
+    + StorageAccessError (also OSError)       the disk, the sandbox or the network refused
+      - StorageFullError                      no space left; nothing was written
+    + CorruptMetadataError                    a file that describes entries cannot be read
+    + SharedStorageError (also ValueError)    a storage that serves one agent was given to two
+
+`holdfast.storage.s3` adds `S3RefusedError`, which is a StorageError and botocore's ClientError.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "CorruptMetadataError",
+    "HoldfastError",
+    "InvalidTypeError",
+    "InvalidValueError",
+    "MissingExtraError",
+    "NotFoundError",
+    "SharedStorageError",
+    "StorageAccessError",
+    "StorageError",
+    "StorageFullError",
+]
+
+
+class HoldfastError(Exception):
+    """Root of every error that holdfast raises on purpose."""
+
+
+class InvalidValueError(HoldfastError, ValueError):
+    """An argument is outside what is allowed."""
+
+
+class InvalidTypeError(HoldfastError, TypeError):
+    """An argument is of the wrong type."""
+
+
+class MissingExtraError(HoldfastError, ImportError):
+    """An optional dependency is not installed; the message names the command that installs it."""
+
+
+class StorageError(HoldfastError):
+    """A storage could not do what it was asked."""
+
+
+class NotFoundError(StorageError, KeyError):
+    """A reference leads to nothing. `reason` says why, in words that help a model as well as a person."""
+
+    def __init__(self, reference: str, reason: str) -> None:
+        super().__init__(reference, reason)
+        self.reference = reference
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"reference not found: {_shortened(self.reference)} ({self.reason})"
+
+
+class StorageAccessError(StorageError, OSError):
+    """The disk, the sandbox or the network refused. What was stored before is unharmed."""
+
+
+class StorageFullError(StorageAccessError):
+    """No space left. Nothing was written; what was stored before is unharmed."""
+
+
+class CorruptMetadataError(StorageError):
+    """A file that describes entries cannot be read. The contents themselves are unharmed."""
+
+
+class SharedStorageError(StorageError, ValueError):
+    """A storage that evicts by one agent's turns was given to a second agent."""
+
+
+def _shortened(reference: str, limit: int = 200) -> str:
+    text = repr(reference)
+    return text if len(text) <= limit else f"{text[:limit]}… ({len(reference)} characters)"

@@ -1,0 +1,29 @@
+"""Where contents live when they leave the window."""
+
+from holdfast.storage.files import FileStorage
+from holdfast.storage.memory import InMemoryStorage
+from holdfast.storage.protocols import (
+    Entry,
+    Part,
+    Storage,
+    SupportsClear,
+    SupportsDelete,
+    SupportsEntries,
+    SupportsRange,
+)
+from holdfast.storage.s3 import S3Storage
+from holdfast.storage.scopes import ScopedStorage
+
+__all__ = [
+    "Entry",
+    "FileStorage",
+    "InMemoryStorage",
+    "Part",
+    "S3Storage",
+    "ScopedStorage",
+    "Storage",
+    "SupportsClear",
+    "SupportsDelete",
+    "SupportsEntries",
+    "SupportsRange",
+]

@@ -1,0 +1,72 @@
+"""Arguments that come from callers, models and tools, checked in one place for every backend."""
+
+from __future__ import annotations
+
+import re
+from typing import TypeGuard
+
+from holdfast.errors import InvalidTypeError, InvalidValueError, NotFoundError
+
+__all__ = ["check_range", "check_reference", "check_store", "is_content_type", "require_positive"]
+
+_TOKEN = r"[A-Za-z0-9!#$%&'*+.^_`|~-]+"
+_QUOTED = r'"(?:[^"\\\x00-\x1f\x7f-\U0010ffff]|\\[\x20-\x7e])*"'
+_MIME_TYPE = re.compile(rf"{_TOKEN}/{_TOKEN}(?:[ \t]*;[ \t]*{_TOKEN}=(?:{_TOKEN}|{_QUOTED}))*")
+_LONGEST_MIME_TYPE = 1_024
+
+
+def check_store(key: object, content: object, content_type: object) -> None:
+    """Refuse what no backend can store, before anything is written."""
+    if not isinstance(key, str):
+        raise InvalidTypeError(f"key must be a string, got {type(key).__name__}")
+    if not key:
+        raise InvalidValueError("key must not be empty; name the content, for example by its tool-use id")
+    if not isinstance(content, bytes):
+        raise InvalidTypeError(f"content must be bytes, got {type(content).__name__}; {_how_to_get_bytes(content)}")
+    _check_content_type(content_type)
+
+
+def check_reference(reference: object) -> str:
+    """Return *reference* if it could lead anywhere at all."""
+    if not isinstance(reference, str):
+        raise InvalidTypeError(f"reference must be a string, got {type(reference).__name__}")
+    if not reference:
+        raise NotFoundError(reference, "it is empty; pass what store() returned")
+    return reference
+
+
+def check_range(start: object, end: object) -> None:
+    """Refuse anything but 0 <= start <= end."""
+    for name, value in (("start", start), ("end", end)):
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise InvalidTypeError(f"{name} must be an integer, got {type(value).__name__}")
+    if not 0 <= start <= end:  # type: ignore[operator]
+        raise InvalidValueError(f"a range needs 0 <= start <= end, got start={start}, end={end}")
+
+
+def require_positive(name: str, value: object) -> None:
+    """Refuse anything but an integer of at least 1."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise InvalidValueError(f"{name} must be a positive integer, got {value!r}")
+
+
+def is_content_type(value: object) -> TypeGuard[str]:
+    """Say whether *value* is a MIME type, with or without parameters."""
+    return isinstance(value, str) and len(value) <= _LONGEST_MIME_TYPE and bool(_MIME_TYPE.fullmatch(value))
+
+
+def _check_content_type(content_type: object) -> None:
+    if not isinstance(content_type, str):
+        raise InvalidTypeError(f"content_type must be a string, got {type(content_type).__name__}")
+    if not is_content_type(content_type):
+        raise InvalidValueError(
+            f"content_type must be a MIME type such as 'text/plain' or 'application/json', got {content_type[:80]!r}"
+        )
+
+
+def _how_to_get_bytes(content: object) -> str:
+    if isinstance(content, str):
+        return "encode it first: text.encode()"
+    if isinstance(content, (bytearray, memoryview)):
+        return "make an unchanging copy first: bytes(content)"
+    return "serialise it first, for example with json.dumps(value).encode()"

@@ -1,0 +1,246 @@
+"""A directory of artifacts on the host's file system, shared with any number of processes."""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import logging
+import os
+import stat
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cached_property
+
+from holdfast.errors import CorruptMetadataError, NotFoundError, StorageError
+from holdfast.storage.faults import explained
+from holdfast.storage.metadata import (
+    LEGACY_RECORD,
+    Description,
+    describe,
+    encode_sidecar,
+    read_legacy_record,
+    sidecar_name,
+)
+from holdfast.storage.names import describes, file_name, parse
+from holdfast.storage.protocols import Entry, Part
+from holdfast.storage.publishing import make_private_directory, publish, supported, sweep
+from holdfast.storage.threads import WorkerThreads
+
+__all__ = ["LocalDirectory"]
+
+logger = logging.getLogger(__name__)
+
+_THREADS = WorkerThreads(16, name="holdfast-files")
+_NAMES_TO_TRY = 1_000
+_LISTING_STEP = 256
+# Neither a symlink nor a named pipe in the directory may lead a reader elsewhere or make it wait.
+_READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+
+
+class LocalDirectory:
+    """Artifacts as files. Blocking work runs in threads; see `publishing` for how a file comes in."""
+
+    def __init__(self, artifact_dir: str, *, fsync: bool, clock: Callable[[], float]) -> None:
+        if not supported():
+            raise StorageError("FileStorage needs a POSIX system; use InMemoryStorage or S3Storage here")
+        self._given = os.path.normpath(artifact_dir)
+        self._fsync = fsync
+        self._clock = clock
+        self._numbers = itertools.count(1)
+        self._swept = False
+        self._legacy: tuple[tuple[int, int, int], dict[str, str] | CorruptMetadataError] | None = None
+
+    async def is_at(self, folder: str) -> bool:
+        """Say whether *folder* names this directory. It is untrusted, so only its text is looked at."""
+        folder = os.path.normpath(folder)
+        return folder == self._given or folder in await _THREADS.run(self._spellings)
+
+    async def write(self, key: str, content: bytes, content_type: str) -> str:
+        """Publish *content* under a name that no other process has or gets."""
+        with explained(f"store in {self._given}"):
+            return await _THREADS.run(self._write, key, content, content_type)
+
+    async def read(self, name: str, start: int, end: int | None) -> Part:
+        """Read a file by its name or stem, and count it as used."""
+        with explained(f"read {name} in {self._given}"):
+            return await _THREADS.run(self._read, name, start, end)
+
+    async def remove(self, name: str) -> None:
+        """Remove a file by its name or stem."""
+        with explained(f"remove {name} from {self._given}"):
+            await _THREADS.run(self._remove, name)
+
+    async def entries(self) -> AsyncIterator[Entry]:
+        """Yield what is there, with bare names as references."""
+        with explained(f"list {self._given}"):
+            names = await _THREADS.run(self._names)
+            for first in range(0, len(names), _LISTING_STEP):
+                for entry in await _THREADS.run(self._entries_of, names[first : first + _LISTING_STEP]):
+                    yield entry
+
+    async def clear(self) -> None:
+        """Remove every artifact, and what crashes left behind."""
+        with explained(f"clear {self._given}"):
+            await _THREADS.run(self._clear)
+
+    @cached_property
+    def _path(self) -> str:
+        """The directory, independent of where the process goes. Asks the system, so only threads use it."""
+        return os.path.abspath(self._given)
+
+    def _spellings(self) -> tuple[str, str]:
+        return self._path, os.path.realpath(self._path)
+
+    def _write(self, key: str, content: bytes, content_type: str) -> str:
+        self._sweep_once()
+        sidecar = None if describes(key, content_type) else encode_sidecar(key, content_type, len(content))
+        for number in itertools.islice(self._numbers, _NAMES_TO_TRY):
+            now = self._clock()
+            name = file_name(int(now * 1000), number, key, content_type)
+            try:
+                publish(self._path, name, content, sidecar, now, fsync=self._fsync)
+            except FileExistsError:
+                continue
+            except FileNotFoundError:
+                make_private_directory(self._path, fsync=self._fsync)
+            else:
+                return name
+        raise StorageError(f"cannot store in {self._given}: {_NAMES_TO_TRY} names in a row were taken or vanished")
+
+    def _sweep_once(self) -> None:
+        if not self._swept:
+            make_private_directory(self._path, fsync=self._fsync)
+            sweep(self._path, self._clock())
+            self._swept = True
+
+    def _read(self, name: str, start: int, end: int | None) -> Part:
+        name = self._full_name(name)
+        # Before the content is opened: whoever deletes removes the content first, so this is of the same life.
+        description = self._describe(name)
+        with self._opened(name) as descriptor:
+            status = os.fstat(descriptor)
+            if not _is_whole(status, description):
+                raise NotFoundError(name, "its content is not complete")
+            length = max(0, min(status.st_size if end is None else end, status.st_size) - start)
+            content = _read_fully(descriptor, start, length)
+            self._mark_used(descriptor, status)
+        return Part(content, description.content_type, start, status.st_size)
+
+    def _remove(self, name: str) -> None:
+        name = self._full_name(name)
+        for path in (name, sidecar_name(name)):
+            with suppress(FileNotFoundError):
+                os.unlink(os.path.join(self._path, path))
+
+    def _clear(self) -> None:
+        for name in self._names():
+            with suppress(NotFoundError):
+                self._remove(name)
+        if os.path.isdir(self._path):
+            sweep(self._path, self._clock())
+
+    def _names(self) -> list[str]:
+        try:
+            with os.scandir(self._path) as listing:
+                return [entry.name for entry in listing if parse(entry.name) and entry.is_file(follow_symlinks=False)]
+        except FileNotFoundError:
+            return []
+
+    def _entries_of(self, names: Iterable[str]) -> list[Entry]:
+        return [entry for name in names if (entry := self._entry(name)) is not None]
+
+    def _entry(self, name: str) -> Entry | None:
+        try:
+            description = self._describe(name)
+            status = os.lstat(os.path.join(self._path, name))
+        except (FileNotFoundError, NotFoundError):
+            return None
+        if not _is_whole(status, description):
+            return None
+        last_used = max(status.st_atime, description.stored_at)
+        return Entry(
+            name, description.key, description.content_type, status.st_size, description.stored_at, last_used
+        )
+
+    def _full_name(self, name: str) -> str:
+        """Return the name of the one artifact that *name* is the name or the stem of."""
+        if parse(name) is not None and os.path.lexists(os.path.join(self._path, name)):
+            return name
+        matches = [full for full in self._names() if full.rpartition(".")[0] == name]
+        if len(matches) == 1:
+            return matches[0]
+        raise NotFoundError(name, f"{len(matches)} files are named so; add the extension" if matches else _MISSING)
+
+    def _describe(self, name: str) -> Description:
+        description = describe(name, self._content_of(sidecar_name(name)), self._legacy_record)
+        if description is None:
+            raise NotFoundError(name, _MISSING)
+        return description
+
+    def _legacy_record(self) -> dict[str, str]:
+        """Return the older tool's record, read again only when its file changed."""
+        path = os.path.join(self._path, LEGACY_RECORD)
+        try:
+            status = os.lstat(path)
+        except FileNotFoundError:
+            return {}
+        version = (status.st_ino, status.st_mtime_ns, status.st_size)
+        if self._legacy is None or self._legacy[0] != version:
+            self._legacy = (version, _load_legacy(path, self._content_of(LEGACY_RECORD) or b"{}"))
+        if isinstance(self._legacy[1], CorruptMetadataError):
+            raise self._legacy[1]
+        return self._legacy[1]
+
+    def _content_of(self, name: str) -> bytes | None:
+        try:
+            with self._opened(name) as descriptor:
+                return _read_fully(descriptor, 0, os.fstat(descriptor).st_size)
+        except NotFoundError:
+            return None
+
+    @contextmanager
+    def _opened(self, name: str) -> Iterator[int]:
+        try:
+            descriptor = os.open(os.path.join(self._path, name), _READ)
+        except FileNotFoundError:
+            raise NotFoundError(name, _MISSING) from None
+        except OSError as error:
+            if error.errno != errno.ELOOP:
+                raise
+            raise NotFoundError(name, "it is a symbolic link, which is not followed") from None
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise NotFoundError(name, "it is not a regular file")
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    def _mark_used(self, descriptor: int, status: os.stat_result) -> None:
+        try:
+            os.utime(descriptor, ns=(int(self._clock() * 1e9), status.st_mtime_ns))
+        except OSError as error:
+            # A directory that may only be read is still worth reading.
+            if error.errno not in (errno.EPERM, errno.EACCES, errno.EROFS):
+                raise
+
+
+_MISSING = "no such file: never stored here, deleted or evicted"
+
+
+def _is_whole(status: os.stat_result, description: Description) -> bool:
+    return description.size is None or description.size == status.st_size
+
+
+def _read_fully(descriptor: int, start: int, length: int) -> bytes:
+    content = os.pread(descriptor, length, start)
+    while len(content) < length and (more := os.pread(descriptor, length - len(content), start + len(content))):
+        content += more
+    return content
+
+
+def _load_legacy(path: str, raw: bytes) -> dict[str, str] | CorruptMetadataError:
+    try:
+        return read_legacy_record(raw, path)
+    except CorruptMetadataError as error:
+        logger.warning("%s", error)
+        return error

@@ -1,0 +1,154 @@
+"""Contents kept in memory, forgotten after turns of disuse."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator
+from dataclasses import dataclass
+
+from holdfast.errors import NotFoundError, SharedStorageError
+from holdfast.storage.checks import check_range, check_reference, check_store, require_positive
+from holdfast.storage.names import safe_key
+from holdfast.storage.protocols import Entry, Part
+
+__all__ = ["InMemoryStorage"]
+
+_TOMBSTONES = 1_000
+
+
+@dataclass(slots=True)
+class _Held:
+    key: str
+    content: bytes
+    content_type: str
+    stored_at: float
+    last_used: float
+    last_turn: int
+
+
+class InMemoryStorage:
+    """Keeps contents in this process, for tests, serverless and short runs. Thread-safe.
+
+    An entry that nobody stored or retrieved for more than *evict_after_turns* turns is gone; None keeps
+    everything. With eviction on, one storage serves one agent, whose turns it is told by `advance_turn`.
+    """
+
+    def __init__(
+        self, evict_after_turns: int | None = 20, *, clock: Callable[[], float] = time.time
+    ) -> None:
+        if evict_after_turns is not None:
+            require_positive("evict_after_turns", evict_after_turns)
+        self._evict_after_turns = evict_after_turns
+        self._clock = clock
+        self._turn = 0
+        self._owner: object | None = None
+        self._lock = threading.Lock()
+        # Least recently used first, so what a turn evicts is always at the front.
+        self._held: OrderedDict[str, _Held] = OrderedDict()
+        self._evicted: OrderedDict[str, int] = OrderedDict()
+        # Starts anywhere, so that no reference of one storage leads somewhere in another.
+        self._number = int.from_bytes(os.urandom(5), "big")
+
+    async def store(self, key: str, content: bytes, content_type: str = "text/plain") -> str:
+        """Keep *content* under a reference ``mem_<n>_<key>``."""
+        check_store(key, content, content_type)
+        now = self._clock()
+        with self._lock:
+            self._number += 1
+            reference = f"mem_{self._number}_{safe_key(key)}"
+            self._held[reference] = _Held(key, content, content_type, now, now, self._turn)
+        return reference
+
+    async def retrieve(self, reference: str) -> tuple[bytes, str]:
+        """Return content and content type, and count this turn as the entry's last use."""
+        held = self._use(reference)
+        return held.content, held.content_type
+
+    async def retrieve_range(self, reference: str, start: int, end: int) -> Part:
+        """Return a part of the content, and count this turn as the entry's last use."""
+        check_range(start, end)
+        held = self._use(reference)
+        return Part(held.content[start:end], held.content_type, start, len(held.content))
+
+    async def delete(self, reference: str) -> None:
+        """Forget one entry."""
+        with self._lock:
+            self._held.pop(reference, None)
+
+    async def entries(self) -> AsyncIterator[Entry]:
+        """Yield the entries held when the iteration began, least recently used first."""
+        with self._lock:
+            held = [
+                Entry(reference, e.key, e.content_type, len(e.content), e.stored_at, e.last_used)
+                for reference, e in self._held.items()
+            ]
+        for entry in held:
+            yield entry
+
+    def clear(self) -> Awaitable[None]:
+        """Forget all entries, at once; awaiting the answer is optional."""
+        with self._lock:
+            self._held.clear()
+        return _DONE
+
+    def bind(self, owner: object) -> None:
+        """Take *owner* as the agent that uses this storage. With eviction on, a second one is refused."""
+        with self._lock:
+            if self._evict_after_turns is None or self._owner is owner:
+                return
+            if self._owner is not None:
+                raise SharedStorageError(
+                    "this InMemoryStorage evicts by the turns of another agent, so a second agent cannot use it; "
+                    "give each agent its own, or share one made with evict_after_turns=None"
+                )
+            self._owner = owner
+
+    def advance_turn(self) -> None:
+        """Say that the agent's next turn begins, and drop what has been unused for too long."""
+        with self._lock:
+            self._turn += 1
+            if self._evict_after_turns is not None:
+                self._drop_unused_since(self._turn - self._evict_after_turns)
+
+    def _drop_unused_since(self, turn: int) -> None:
+        while self._held:
+            reference, oldest = next(iter(self._held.items()))
+            if oldest.last_turn >= turn:
+                return
+            del self._held[reference]
+            self._evicted[reference] = self._turn
+            if len(self._evicted) > _TOMBSTONES:
+                self._evicted.popitem(last=False)
+
+    def _use(self, reference: str) -> _Held:
+        check_reference(reference)
+        now = self._clock()
+        with self._lock:
+            held = self._held.get(reference)
+            if held is None:
+                raise NotFoundError(reference, self._why_missing(reference))
+            held.last_used, held.last_turn = now, self._turn
+            self._held.move_to_end(reference)
+            return held
+
+    def _why_missing(self, reference: str) -> str:
+        if reference in self._evicted:
+            return (
+                f"it was evicted in turn {self._evicted[reference]}, after more than "
+                f"{self._evict_after_turns} turns without use; now is turn {self._turn}"
+            )
+        return "nothing is held in memory under it: never stored here, deleted, or of an earlier process"
+
+
+class _Done:
+    """What a method returns that is finished already but may be awaited like the others."""
+
+    def __await__(self) -> Generator[None, None, None]:
+        return
+        yield
+
+
+_DONE = _Done()

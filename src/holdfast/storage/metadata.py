@@ -1,0 +1,95 @@
+"""What is known of a file beside its bytes: from its name, from a sidecar, or from an older tool's record.
+
+A file whose name does not give back its key and content type has a sidecar ``.<name>.meta``, written before the
+file appears and never again. strands-agents keeps one ``.metadata.json`` for a whole directory; it is read, never
+written.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.errors import CorruptMetadataError
+from holdfast.storage import names
+from holdfast.storage.checks import is_content_type
+
+__all__ = ["LEGACY_RECORD", "Description", "describe", "encode_sidecar", "read_legacy_record", "sidecar_name"]
+
+LEGACY_RECORD = ".metadata.json"
+_UNKNOWN_TYPE = "application/octet-stream"
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """One file's metadata. `size` is what the complete content has, where that was written down."""
+
+    key: str
+    content_type: str
+    stored_at: float
+    size: int | None = None
+
+
+def sidecar_name(name: str) -> str:
+    """Name the file that describes the file *name*."""
+    return f".{name}.meta"
+
+
+def encode_sidecar(key: str, content_type: str, size: int) -> str:
+    """Write down what the name of a file does not tell."""
+    return json.dumps({"key": key, "content_type": content_type, "size": size})
+
+
+def describe(
+    name: str, sidecar: bytes | str | None, legacy_record: Callable[[], Mapping[str, str]]
+) -> Description | None:
+    """Describe the file *name*, or return None if no artifact is named like this."""
+    parsed = names.parse(name)
+    if parsed is None:
+        return None
+    if sidecar is not None:
+        return _from_sidecar(sidecar_name(name), sidecar, parsed.stored_at)
+    return Description(parsed.key, _type_of(name, parsed.content_type, legacy_record), parsed.stored_at)
+
+
+def read_legacy_record(raw: bytes | str, path: str) -> dict[str, str]:
+    """Return the content types that strands-agents recorded for a directory, by file name."""
+    record = _decode(raw, path)
+    return {name: kind if is_content_type(kind) else _UNKNOWN_TYPE for name, kind in record.items()}
+
+
+def _type_of(name: str, from_extension: str | None, legacy_record: Callable[[], Mapping[str, str]]) -> str:
+    try:
+        recorded = legacy_record().get(name)
+    except CorruptMetadataError:
+        if from_extension is None:
+            raise
+        return from_extension
+    return recorded or from_extension or _UNKNOWN_TYPE
+
+
+def _from_sidecar(path: str, raw: bytes | str, stored_at: float) -> Description:
+    fields = _decode(raw, path)
+    key, content_type, size = fields.get("key"), fields.get("content_type"), fields.get("size")
+    if not isinstance(key, str) or not is_content_type(content_type) or not isinstance(size, int):
+        raise _corrupt(path, "key, content_type or size is missing")
+    return Description(key, content_type, stored_at, size)
+
+
+def _decode(raw: bytes | str, path: str) -> dict[str, Any]:
+    try:
+        fields = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        raise _corrupt(path, str(error)) from error
+    if not isinstance(fields, dict):
+        raise _corrupt(path, "it is not a JSON object")
+    return fields
+
+
+def _corrupt(path: str, what: str) -> CorruptMetadataError:
+    return CorruptMetadataError(
+        f"{path} is damaged ({what}), so a content type is unknown. The contents are whole: restore {path} from a "
+        "backup, or remove it to have types taken from file extensions"
+    )

@@ -1,0 +1,100 @@
+"""What a storage is, and what more it may offer.
+
+`Storage` is all that is ever required. Each further verb is a protocol of its own; test for it with
+``isinstance(storage, SupportsDelete)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+__all__ = [
+    "Entry",
+    "Part",
+    "Storage",
+    "SupportsClear",
+    "SupportsDelete",
+    "SupportsEntries",
+    "SupportsRange",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What a storage knows of one stored content. Times are seconds since the epoch."""
+
+    reference: str
+    key: str
+    content_type: str
+    size: int
+    stored_at: float
+    last_used: float
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A byte range of a stored content, and the size of the whole."""
+
+    content: bytes
+    content_type: str
+    start: int
+    total_size: int
+
+    @property
+    def end(self) -> int:
+        """The offset behind the last byte, where the next part starts."""
+        return self.start + len(self.content)
+
+
+@runtime_checkable
+class Storage(Protocol):
+    """Keeps contents outside the model's window, each behind a reference."""
+
+    async def store(self, key: str, content: bytes, content_type: str = "text/plain") -> str:
+        """Keep *content* and return a new reference to it, also when *key* was used before.
+
+        When this returns, the content is stored. When it raises, nothing was.
+        """
+        ...
+
+    async def retrieve(self, reference: str) -> tuple[bytes, str]:
+        """Return content and content type. Raises KeyError if the reference leads to nothing."""
+        ...
+
+
+@runtime_checkable
+class SupportsDelete(Protocol):
+    """Can forget one content."""
+
+    async def delete(self, reference: str) -> None:
+        """Forget what *reference* leads to. Quiet if it leads to nothing."""
+        ...
+
+
+@runtime_checkable
+class SupportsEntries(Protocol):
+    """Can say what it holds."""
+
+    def entries(self) -> AsyncIterator[Entry]:
+        """Yield every entry, in no promised order. What comes or goes meanwhile may be missed."""
+        ...
+
+
+@runtime_checkable
+class SupportsRange(Protocol):
+    """Can read a part without reading the whole."""
+
+    async def retrieve_range(self, reference: str, start: int, end: int) -> Part:
+        """Return bytes *start* up to, not including, *end*; fewer, or none, if the content is shorter."""
+        ...
+
+
+@runtime_checkable
+class SupportsClear(Protocol):
+    """Can forget everything."""
+
+    def clear(self) -> Awaitable[None]:
+        """Forget all entries, when awaited at the latest."""
+        ...

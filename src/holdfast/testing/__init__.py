@@ -1,0 +1,26 @@
+"""Contract tests and fakes, for this project's tests and for yours. Needs ``pip install 'holdfast[testing]'``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holdfast.extras import lazily
+
+if TYPE_CHECKING:
+    from holdfast.testing.contract import StorageContract
+    from holdfast.testing.fakes import FakeClock, FlakyStorage, SlowStorage
+    from holdfast.testing.machine import storage_machine
+
+__all__ = ["FakeClock", "FlakyStorage", "SlowStorage", "StorageContract", "storage_machine"]
+
+__getattr__ = lazily(
+    __name__,
+    {
+        "FakeClock": "holdfast.testing.fakes",
+        "FlakyStorage": "holdfast.testing.fakes",
+        "SlowStorage": "holdfast.testing.fakes",
+        "StorageContract": "holdfast.testing.contract",
+        "storage_machine": "holdfast.testing.machine",
+    },
+    extra="testing",
+)

@@ -1,0 +1,44 @@
+"""Fixtures for all tests. The blocking detector is on for every one of them."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+
+import pytest
+from blockbuster import blockbuster_ctx
+
+from holdfast import S3Storage
+from holdfast.testing.seaweed import S3Server, seaweedfs
+
+pytest.register_assert_rewrite("holdfast.testing.contract", "holdfast.testing.machine")
+
+
+@pytest.fixture(autouse=True)
+def fails_if_holdfast_blocks_the_event_loop() -> Iterator[None]:
+    with blockbuster_ctx("holdfast"):
+        yield
+
+
+@pytest.fixture(scope="session")
+def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    with seaweedfs(tmp_path_factory.mktemp("seaweed")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def bucket(s3_server: S3Server) -> str:
+    s3_server.create_bucket("holdfast")
+    return "holdfast"
+
+
+@pytest.fixture
+def open_s3(s3_server: S3Server, bucket: str) -> Callable[..., S3Storage]:
+    """Opens storages on the real server, all with one prefix that no other test has."""
+    prefix = f"test-{uuid.uuid4().hex}"
+
+    def open_storage(**options: object) -> S3Storage:
+        defaults = {"prefix": prefix, "boto_session": s3_server.session(), "endpoint_url": s3_server.endpoint_url}
+        return S3Storage(bucket, **{**defaults, **options})
+
+    return open_storage
