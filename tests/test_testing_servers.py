@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
@@ -194,10 +194,11 @@ def grpc_sockets(folder: Path) -> list[Path]:
 
 @contextmanager
 def client_through_a_relay(server: S3Server) -> Iterator[Any]:
-    config = Config(retries={"total_max_attempts": 1})
-    with delaying_relay("127.0.0.1", server.port, DELAY) as port:
-        with closing(server.client(endpoint_url=f"http://127.0.0.1:{port}", config=config)) as client:
-            yield client
+    once = Config(retries={"total_max_attempts": 1})
+    with ExitStack() as open_ones:
+        port = open_ones.enter_context(delaying_relay("127.0.0.1", server.port, DELAY))
+        client = server.client(endpoint_url=f"http://127.0.0.1:{port}", config=once)
+        yield open_ones.enter_context(closing(client))
 
 
 def sent_and_received(port: int, content: bytes) -> bytes:

@@ -17,6 +17,7 @@ _ADVICE = {
     errno.EDQUOT: "free some space or raise the quota",
     errno.EACCES: "check the owner and the mode of the directory and of those above it",
     errno.EPERM: "check the owner and the mode of the directory and of those above it",
+    errno.ENOENT: "choose a directory that can be created",
     errno.EROFS: "choose a directory on a writable file system",
     errno.ENOTDIR: "a file is in the way; choose another directory or move the file",
     errno.EEXIST: "a file is in the way; choose another directory or move the file",
@@ -34,7 +35,7 @@ def explained(doing: str) -> Iterator[None]:
     except OSError as error:
         kind = StorageFullError if error.errno in _FULL else StorageAccessError
         what = os.strerror(error.errno) if error.errno else str(error)
-        advice = _ADVICE.get(error.errno or 0, "the error that caused this one says more")
+        advice = _ADVICE.get(error.errno or 0, "try again when the cause is mended")
         told = kind(f"cannot {doing}: {what}. What was stored before is unharmed; {advice}")
         told.errno = error.errno
         raise told from error

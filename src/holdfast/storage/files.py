@@ -38,8 +38,8 @@ class FileStorage:
     """Keeps contents as files in one directory, which other processes may use at the same time.
 
     A content appears whole or not at all. With *fsync* it is on the disk when `store` returns. References have the
-    form of *artifact_dir*: relative stays relative, absolute stays absolute. With a *sandbox*, all reading and
-    writing goes through it, and contents are as durable and as atomic as its own writes.
+    form of *artifact_dir*: relative stays relative, absolute stays absolute. A relative one is taken from where the
+    process is at its first use, and stays there. With a *sandbox*, all reading and writing goes through it.
     """
 
     def __init__(
@@ -116,5 +116,5 @@ class FileStorage:
         if folder and folder != self._artifact_dir and not await self._directory.is_at(folder):
             raise NotFoundError(reference, f"it is outside {self._artifact_dir}, which is all this storage may read")
         if not may_be_artifact(name):
-            raise NotFoundError(reference, "nothing stored here has a name of this form")
+            raise NotFoundError(reference, "nothing stored here is named so; pass exactly what store() returned")
         return name

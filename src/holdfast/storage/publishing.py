@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 from contextlib import suppress
+from os.path import lexists
 
 from holdfast.storage.metadata import sidecar_name
 from holdfast.storage.names import parse
@@ -56,26 +57,25 @@ def publish(folder: str, name: str, content: bytes, sidecar: str | None, now: fl
 
 def make_private_directory(path: str, *, fsync: bool) -> None:
     """Create *path* and what is missing above it, for this user only."""
+    if os.path.isdir(path):
+        return
+    make_private_directory(os.path.dirname(path), fsync=fsync)
     try:
         os.mkdir(path, 0o700)
-    except FileNotFoundError:
-        make_private_directory(os.path.dirname(path), fsync=fsync)
-        make_private_directory(path, fsync=fsync)
     except FileExistsError:
         if not os.path.isdir(path):
             raise
-    else:
-        if fsync:
-            _sync_directory(os.path.dirname(path))
+    if fsync:
+        _sync_directory(os.path.dirname(path))
 
 
 def sweep(folder: str, now: float) -> None:
     """Remove what writers left behind when they died. What a living writer works on stays."""
     with os.scandir(folder) as listing:
         hidden = [entry.name for entry in listing if entry.name.startswith(".")]
-    for name in (name for name in hidden if _is_of_artifact(name, ".part")):
-        _remove_abandoned_part(os.path.join(folder, name))
-    for name in (name for name in hidden if _is_of_artifact(name, ".meta")):
+    for name in _artifacts_of(hidden, ".part"):
+        _remove_abandoned(folder, name)
+    for name in _artifacts_of(hidden, ".meta"):
         _remove_orphaned_sidecar(folder, name, now)
 
 
@@ -89,7 +89,7 @@ def _claim(part: str, target: str) -> int:
     try:
         if not _lock(descriptor, if_unsupported=True) or os.fstat(descriptor).st_nlink == 0:
             raise FileExistsError(errno.EEXIST, "taken for abandoned by a sweep", part)
-        if os.path.lexists(target):
+        if lexists(target):
             _remove(part)
             raise FileExistsError(errno.EEXIST, "already published", target)
     except BaseException:
@@ -136,11 +136,14 @@ def _sync_directory(path: str) -> None:
         os.close(descriptor)
 
 
-def _is_of_artifact(hidden_name: str, suffix: str) -> bool:
-    return hidden_name.endswith(suffix) and parse(hidden_name[1 : -len(suffix)]) is not None
+def _artifacts_of(hidden: list[str], suffix: str) -> list[str]:
+    """Return the names that hidden files with *suffix* belong to."""
+    names = [name[1 : -len(suffix)] for name in hidden if name.endswith(suffix)]
+    return [name for name in names if parse(name) is not None]
 
 
-def _remove_abandoned_part(part: str) -> None:
+def _remove_abandoned(folder: str, name: str) -> None:
+    part = _part(folder, name)
     try:
         descriptor = os.open(part, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as error:
@@ -149,20 +152,22 @@ def _remove_abandoned_part(part: str) -> None:
         return
     try:
         if _lock(descriptor, if_unsupported=False) and _is_still_at(part, descriptor):
+            _remove(os.path.join(folder, sidecar_name(name)))
             _remove(part)
     finally:
         os.close(descriptor)
 
 
-def _remove_orphaned_sidecar(folder: str, sidecar: str, now: float) -> None:
-    """Remove a sidecar without content. A fresh one may belong to a sandbox that writes content second."""
-    name, path = sidecar[1 : -len(".meta")], os.path.join(folder, sidecar)
-    with suppress(FileNotFoundError):
-        if now - os.lstat(path).st_mtime < _SIDECAR_GRACE:
-            return
-    # In this order: a part becomes the content in one step, so whoever is neither is not being written.
-    if not os.path.lexists(_part(folder, name)) and not os.path.lexists(os.path.join(folder, name)):
-        _remove(path)
+def _remove_orphaned_sidecar(folder: str, name: str, now: float) -> None:
+    """Remove a sidecar without content. A fresh one may be a sandbox's, which writes the content second."""
+    sidecar = os.path.join(folder, sidecar_name(name))
+    try:
+        age = now - os.lstat(sidecar).st_mtime
+    except FileNotFoundError:
+        return
+    # In this order: a part becomes the content in one step, so what is neither now is not being written.
+    if age > _SIDECAR_GRACE and not lexists(_part(folder, name)) and not lexists(os.path.join(folder, name)):
+        _remove(sidecar)
 
 
 def _is_still_at(path: str, descriptor: int) -> bool:

@@ -144,7 +144,7 @@ class S3Storage:
         if not object_key.startswith(self._prefix):
             raise NotFoundError(reference, f"it is outside {self._where}, which is all this storage may read")
         if not may_be_artifact(object_key[len(self._prefix) :]):
-            raise NotFoundError(reference, "nothing stored here has a key of this form")
+            raise NotFoundError(reference, "nothing stored here is named so; pass exactly what store() returned")
         return object_key
 
     def _used(self, reference: str, object_key: str, found: Found | None) -> Found:

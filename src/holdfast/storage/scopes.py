@@ -30,7 +30,7 @@ class ScopedStorage:
             raise InvalidValueError(f"scope must be a string of 1 to {_LONGEST_SCOPE} characters, got {scope!r}")
         self._inner = inner
         self._scope = scope
-        self._mark = f"; holdfast-scope={quote(scope, safe='')}"
+        self._mark = f"; holdfast-scope={quote(scope, safe='', errors='surrogatepass')}"
 
     async def store(self, key: str, content: bytes, content_type: str = "text/plain") -> str:
         """Store in this scope."""

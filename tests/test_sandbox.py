@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from holdfast import FileStorage, NotFoundError, StorageError
+from holdfast.errors import StorageAccessError
+from holdfast.testing import StorageContract
+
+
+class SmallSandbox:
+    """The four operations that every sandbox has, over a dictionary."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, bytes] = {}
+
+    async def read_file(self, path: str) -> bytes:
+        if path not in self.files:
+            raise FileNotFoundError(path)
+        return self.files[path]
+
+    async def write_file(self, path: str, content: bytes) -> None:
+        self.files[path] = content
+
+    async def read_text(self, path: str) -> str:
+        return (await self.read_file(path)).decode()
+
+    async def write_text(self, path: str, content: str) -> None:
+        await self.write_file(path, content.encode())
+
+
+@dataclass
+class FileInfo:
+    name: str
+    is_dir: bool | None = None
+
+
+class LargeSandbox(SmallSandbox):
+    """One that can also remove and list files, as strands' can."""
+
+    async def remove_file(self, path: str) -> None:
+        if path not in self.files:
+            raise FileNotFoundError(path)
+        del self.files[path]
+
+    async def list_files(self, path: str) -> list[FileInfo]:
+        names = [name.removeprefix(f"{path}/") for name in self.files if name.startswith(f"{path}/")]
+        if not names:
+            raise FileNotFoundError(path)
+        return [FileInfo(name) for name in names] + [FileInfo("1_1_folder.txt", is_dir=True)]
+
+
+class TestContract(StorageContract):
+    @pytest.fixture
+    def storage(self) -> FileStorage:
+        return FileStorage("/workspace/artifacts", sandbox=LargeSandbox())
+
+
+@pytest.fixture
+def sandbox() -> SmallSandbox:
+    return SmallSandbox()
+
+
+async def test_everything_goes_through_the_sandbox(sandbox, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    storage = FileStorage("./artifacts", sandbox=sandbox)
+    reference = await storage.store("key", b"content", "application/json")
+    assert sandbox.files[reference] == b"content"
+    assert reference.startswith("./artifacts/")
+    assert await storage.retrieve(reference) == (b"content", "application/json")
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_for_sandbox_binds_a_new_storage(sandbox):
+    storage = FileStorage("artifacts")
+    bound = storage.for_sandbox(sandbox)
+    assert bound is not storage
+    reference = await bound.store("key", b"content")
+    assert list(sandbox.files) == [f"artifacts/.{reference.split('/')[-1]}.meta", reference]
+
+
+async def test_a_storage_that_has_a_sandbox_keeps_it(sandbox):
+    storage = FileStorage("artifacts", sandbox=sandbox)
+    assert storage.for_sandbox(SmallSandbox()) is storage
+
+
+async def test_names_and_stems_lead_there_too(sandbox):
+    storage = FileStorage("artifacts", sandbox=sandbox)
+    reference = await storage.store("key.with.dots", b"content", "application/json")
+    name = reference.rpartition("/")[2]
+    for spelling in (name, name.removesuffix(".json"), f"./artifacts/{name}"):
+        assert await storage.retrieve(spelling) == (b"content", "application/json")
+
+
+async def test_a_write_that_broke_off_is_not_seen(sandbox):
+    storage = FileStorage("artifacts", sandbox=sandbox)
+    reference = await storage.store("key", b"content")
+    sandbox.files[reference] = b"cont"
+    with pytest.raises(NotFoundError, match="not complete"):
+        await storage.retrieve(reference)
+
+
+async def test_another_storage_on_the_same_sandbox_reads_it(sandbox):
+    reference = await FileStorage("artifacts", sandbox=sandbox).store("a/b", b"content", "text/x-odd")
+    again = FileStorage("artifacts", sandbox=sandbox)
+    assert await again.retrieve(reference) == (b"content", "text/x-odd")
+
+
+async def test_a_record_of_an_older_tool_is_read(sandbox):
+    sandbox.files["artifacts/1700000000000_1_call.md"] = b"old"
+    sandbox.files["artifacts/.metadata.json"] = json.dumps({"1700000000000_1_call.md": "text/x-markdown"}).encode()
+    storage = FileStorage("artifacts", sandbox=sandbox)
+    assert await storage.retrieve("1700000000000_1_call.md") == (b"old", "text/x-markdown")
+
+
+async def test_what_a_sandbox_wrote_the_host_reads_and_the_other_way_round(tmp_path):
+    class HostSandbox(SmallSandbox):
+        async def read_file(self, path: str) -> bytes:
+            return await asyncio.to_thread(Path(path).read_bytes)
+
+        async def write_file(self, path: str, content: bytes) -> None:
+            await asyncio.to_thread(Path(path).write_bytes, content)
+
+    host, sandboxed = FileStorage(tmp_path), FileStorage(tmp_path, sandbox=HostSandbox())
+    for writer, reader in ((host, sandboxed), (sandboxed, host)):
+        for kind in ("text/plain", "text/x-odd"):
+            assert await reader.retrieve(await writer.store("a/b", b"content", kind)) == (b"content", kind)
+    broken_off = await sandboxed.store("key", b"content")
+    Path(broken_off).write_bytes(b"con")
+    with pytest.raises(NotFoundError, match="not complete"):
+        await host.retrieve(broken_off)
+    assert broken_off not in [entry.reference async for entry in host.entries()]
+
+
+async def test_what_a_small_sandbox_cannot_do_is_said(sandbox):
+    storage = FileStorage("artifacts", sandbox=sandbox)
+    reference = await storage.store("key", b"content")
+    with pytest.raises(StorageError, match="remove_file, which SmallSandbox lacks"):
+        await storage.delete(reference)
+    with pytest.raises(StorageError, match="list_files, which SmallSandbox lacks"):
+        await storage.clear()
+
+
+async def test_a_sandbox_that_fails_to_write_is_a_clear_error():
+    class FullSandbox(SmallSandbox):
+        async def write_file(self, path: str, content: bytes) -> None:
+            if not path.endswith(".meta"):
+                raise OSError("no room in the sandbox")
+            await super().write_file(path, content)
+
+    storage = FileStorage("artifacts", sandbox=FullSandbox())
+    with pytest.raises(StorageAccessError, match="cannot store in artifacts of the sandbox: no room"):
+        await storage.store("key", b"content")
+
+
+def test_what_is_no_sandbox_is_refused():
+    with pytest.raises(TypeError, match="needs async read_file, write_file, read_text and write_text"):
+        FileStorage("artifacts", sandbox=object())
+
+
+def test_a_sandbox_cannot_fsync(sandbox):
+    with pytest.raises(ValueError, match="a sandbox offers no fsync"):
+        FileStorage("artifacts", sandbox=sandbox, fsync=True)
