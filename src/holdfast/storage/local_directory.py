@@ -30,7 +30,9 @@ __all__ = ["LocalDirectory"]
 
 logger = logging.getLogger(__name__)
 
-_THREADS = WorkerThreads(16, name="holdfast-files")
+# Many threads for durable writes: the disk commits what several of them wait for in one go.
+_DURABLE = WorkerThreads(16, name="holdfast-durable-files")
+_QUICK = WorkerThreads(16, name="holdfast-files", patience=0.001)
 _NAMES_TO_TRY = 1_000
 _LISTING_STEP = 256
 # Neither a symlink nor a named pipe in the directory may lead a reader elsewhere or make it wait.
@@ -45,6 +47,7 @@ class LocalDirectory:
             raise StorageError("FileStorage needs a POSIX system; use InMemoryStorage or S3Storage here")
         self._given = os.path.normpath(artifact_dir)
         self._fsync = fsync
+        self._threads = _DURABLE if fsync else _QUICK
         self._clock = clock
         self._numbers = itertools.count(1)
         self._swept = False
@@ -53,35 +56,35 @@ class LocalDirectory:
     async def is_at(self, folder: str) -> bool:
         """Say whether *folder* names this directory. It is untrusted, so only its text is looked at."""
         folder = os.path.normpath(folder)
-        return folder == self._given or folder in await _THREADS.run(self._spellings)
+        return folder == self._given or folder in await self._threads.run(self._spellings)
 
     async def write(self, key: str, content: bytes, content_type: str) -> str:
         """Publish *content* under a name that no other process has or gets."""
         with explained(f"store in {self._given}"):
-            return await _THREADS.run(self._write, key, content, content_type)
+            return await self._threads.run(self._write, key, content, content_type)
 
     async def read(self, name: str, start: int, end: int | None) -> Part:
         """Read a file by its name or stem, and count it as used."""
         with explained(f"read {name} in {self._given}"):
-            return await _THREADS.run(self._read, name, start, end)
+            return await self._threads.run(self._read, name, start, end)
 
     async def remove(self, name: str) -> None:
         """Remove a file by its name or stem."""
         with explained(f"remove {name} from {self._given}"):
-            await _THREADS.run(self._remove, name)
+            await self._threads.run(self._remove, name)
 
     async def entries(self) -> AsyncIterator[Entry]:
         """Yield what is there, with bare names as references."""
         with explained(f"list {self._given}"):
-            names = await _THREADS.run(self._names)
+            names = await self._threads.run(self._names)
             for first in range(0, len(names), _LISTING_STEP):
-                for entry in await _THREADS.run(self._entries_of, names[first : first + _LISTING_STEP]):
+                for entry in await self._threads.run(self._entries_of, names[first : first + _LISTING_STEP]):
                     yield entry
 
     async def clear(self) -> None:
         """Remove every artifact, and what crashes left behind."""
         with explained(f"clear {self._given}"):
-            await _THREADS.run(self._clear)
+            await self._threads.run(self._clear)
 
     @cached_property
     def _path(self) -> str:
@@ -95,10 +98,9 @@ class LocalDirectory:
         self._sweep_once()
         sidecar = None if describes(key, content_type) else encode_sidecar(key, content_type, len(content))
         for number in itertools.islice(self._numbers, _NAMES_TO_TRY):
-            now = self._clock()
-            name = file_name(int(now * 1000), number, key, content_type)
+            name = file_name(int(self._clock() * 1000), number, key, content_type)
             try:
-                publish(self._path, name, content, sidecar, now, fsync=self._fsync)
+                publish(self._path, name, content, sidecar, fsync=self._fsync)
             except FileExistsError:
                 continue
             except FileNotFoundError:
@@ -123,7 +125,7 @@ class LocalDirectory:
                 raise NotFoundError(name, "its content is not complete")
             length = max(0, min(status.st_size if end is None else end, status.st_size) - start)
             content = _read_fully(descriptor, start, length)
-            self._mark_used(descriptor, status)
+            self._mark_used(descriptor, description.stored_at)
         return Part(content, description.content_type, start, status.st_size)
 
     def _remove(self, name: str) -> None:
@@ -157,9 +159,13 @@ class LocalDirectory:
             return None
         if not _is_whole(status, description):
             return None
-        last_used = max(status.st_atime, description.stored_at)
         return Entry(
-            name, description.key, description.content_type, status.st_size, description.stored_at, last_used
+            name,
+            description.key,
+            description.content_type,
+            status.st_size,
+            description.stored_at,
+            last_used=_last_used(status, description.stored_at),
         )
 
     def _full_name(self, name: str) -> str:
@@ -215,9 +221,9 @@ class LocalDirectory:
         finally:
             os.close(descriptor)
 
-    def _mark_used(self, descriptor: int, status: os.stat_result) -> None:
+    def _mark_used(self, descriptor: int, stored_at: float) -> None:
         try:
-            os.utime(descriptor, ns=(int(self._clock() * 1e9), status.st_mtime_ns))
+            os.utime(descriptor, ns=(_nanoseconds(self._clock()), _nanoseconds(stored_at)))
         except OSError as error:
             # A directory that may only be read is still worth reading.
             if error.errno not in (errno.EPERM, errno.EACCES, errno.EROFS):
@@ -229,6 +235,15 @@ _MISSING = "no such file: never stored here, deleted or evicted"
 
 def _is_whole(status: os.stat_result, description: Description) -> bool:
     return description.size is None or description.size == status.st_size
+
+
+def _last_used(status: os.stat_result, stored_at: float) -> float:
+    """Return the access time if it is ours: it is, once the modification time is the time of storing."""
+    return status.st_atime_ns / 1e9 if status.st_mtime_ns == _nanoseconds(stored_at) else stored_at
+
+
+def _nanoseconds(seconds: float) -> int:
+    return round(seconds * 1e6) * 1_000
 
 
 def _read_fully(descriptor: int, start: int, length: int) -> bytes:

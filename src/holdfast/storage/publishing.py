@@ -32,7 +32,7 @@ def supported() -> bool:
     return fcntl is not None
 
 
-def publish(folder: str, name: str, content: bytes, sidecar: str | None, now: float, *, fsync: bool) -> None:
+def publish(folder: str, name: str, content: bytes, sidecar: str | None, *, fsync: bool) -> None:
     """Make *content* appear as *name*, whole or not at all. FileExistsError says that the name is taken."""
     target = os.path.join(folder, name)
     visible, beside = _part(folder, name), os.path.join(folder, sidecar_name(name))
@@ -41,7 +41,6 @@ def publish(folder: str, name: str, content: bytes, sidecar: str | None, now: fl
         if sidecar is not None:
             _write_sidecar(beside, sidecar.encode(), fsync=fsync)
         _write(descriptor, content, fsync=fsync)
-        os.utime(descriptor, (now, now))
         os.rename(visible, target)
         visible = target
         if fsync:

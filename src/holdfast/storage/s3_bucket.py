@@ -11,12 +11,14 @@ from typing import Any
 import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError
+from botocore.utils import determine_content_length
 
 from holdfast.storage.s3_errors import is_missing, is_past_the_end, is_taken
 
 __all__ = ["Bucket", "Found", "make_client"]
 
 _WRITE_MARK = "holdfast-write"
+_SMALL_BODY = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,15 @@ def make_client(
     agent = " ".join(filter(None, (getattr(config, "user_agent_extra", None), "holdfast")))
     merged = defaults.merge(config or Config()).merge(Config(user_agent_extra=agent))
     session = session or boto3.Session(region_name=region_name)
-    return session.client("s3", config=merged, endpoint_url=endpoint_url)
+    client = session.client("s3", config=merged, endpoint_url=endpoint_url)
+    client.meta.events.register_last("before-call.s3", _send_small_bodies_at_once)
+    return client
+
+
+def _send_small_bodies_at_once(params: dict[str, Any], **_: Any) -> None:
+    """Do without botocore's ``Expect: 100-continue``, a round trip that only pays when a large body is refused."""
+    if (determine_content_length(params["body"]) or 0) <= _SMALL_BODY:
+        params["headers"].pop("Expect", None)
 
 
 class Bucket:

@@ -1,0 +1,280 @@
+"""Storage measured beside strands-agents, and beside the least that Python itself needs.
+
+Every figure is a ratio, or a limit, measured in one run on one machine: rounds of each contender alternate, each in
+a fresh directory, and the median counts. `make bench` runs it; the table also goes to benchmarks/storage.json.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import boto3
+from rich.console import Console
+from rich.progress import Progress
+
+from holdfast import FileStorage, S3Storage
+from holdfast.testing.relay import delaying_relay
+from holdfast.testing.seaweed import S3Server, seaweedfs
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    from strands.vended_plugins.context_offloader import storage as strands
+
+RESULTS = Path(__file__).with_suffix(".json")
+TEN_KB, HUNDRED_KB, HUNDRED_MB = os.urandom(10_000), os.urandom(100_000), os.urandom(100_000_000)
+ROUNDS = 9
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table: what was measured, what is asked for, what came out."""
+
+    measure: str
+    bar: str
+    result: str
+    met: bool
+
+
+def main() -> int:
+    rows: list[Row] = []
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        for measure in progress.track(MEASURES, description="measuring"):
+            progress.console.print(f"measuring {measure.__doc__} …", style="dim")
+            rows += measure()
+    print(as_table(rows))
+    RESULTS.write_text(json.dumps({"machine": machine(), "rows": [asdict(row) for row in rows]}, indent=2) + "\n")
+    return 0
+
+
+def as_table(rows: list[Row]) -> str:
+    """The table as Markdown, as README quotes it."""
+    lines = ["| measure | bar | measured |", "|---|---|---|"]
+    return "\n".join(lines + [f"| {row.measure} | {row.bar} | {row.result}{'' if row.met else ' (missed)'} |" for row in rows])
+
+
+def machine() -> str:
+    """What the figures were measured with."""
+    return f"Python {platform.python_version()}, {os.cpu_count()} cores, strands-agents {version('strands-agents')}"
+
+
+def faster(measure: str, bar: float, ours: float, theirs: float) -> Row:
+    """A row that asks for at least *bar* times the speed of another."""
+    return Row(measure, f"≥ {bar:g}×", f"{theirs / ours:.1f}×", theirs / ours >= bar)
+
+
+def at_most(measure: str, bar: float, ours: float, base: float) -> Row:
+    """A row that allows at most *bar* times the time of another."""
+    return Row(measure, f"≤ {bar:g}×", f"{ours / base:.2f}×", ours / base <= bar)
+
+
+def alternating(contenders: dict[str, Callable[[], float]], rounds: int = ROUNDS) -> dict[str, float]:
+    """The median over rounds for each contender; the rounds of all alternate, so they see the same machine."""
+    samples: dict[str, list[float]] = {name: [] for name in contenders}
+    for _ in range(rounds):
+        for name, measure in contenders.items():
+            samples[name].append(measure())
+    return {name: median(values) for name, values in samples.items()}
+
+
+# Files
+
+
+def measure_files() -> list[Row]:
+    """storing files"""
+    with tempfile.TemporaryDirectory() as folder:
+        medians = alternating(storers(Path(folder)))
+    store = "`FileStorage.store`, 10 KB, 10,000 entries present"
+    single, batch, bare = medians["ours"], medians["ours, 8 at once"], medians["bare"]
+    return [
+        faster(f"{store}, 8 at once, against strands' FileStorage", 30, batch, medians["strands"]),
+        faster("… one after another, against strands' FileStorage", 30, single, medians["strands"]),
+        at_most("… one after another, against 100 entries present", 1.3, single, medians["ours among 100"]),
+        at_most("… 8 at once, against a bare temp-file and rename loop", 2, batch, bare),
+        at_most("… one after another, against a bare temp-file and rename loop", 2, single, bare),
+    ]
+
+
+def storers(parent: Path) -> dict[str, Callable[[], float]]:
+    """Each has a directory of its own, filled once: file systems are slow for a while after many deletions."""
+    ours, at_once, among_100 = (FileStorage(parent / name) for name in ("ours", "at-once", "100"))
+    theirs = strands_files(filled(parent / "theirs", 10_000))
+    for name, entries in (("ours", 10_000), ("at-once", 10_000), ("bare", 10_000), ("100", 100)):
+        filled(parent / name, entries)
+    os.sync()
+    return {
+        "ours": lambda: seconds_per_store(ours, 200),
+        "ours, 8 at once": lambda: seconds_per_store(at_once, 200, at_once=8),
+        "ours among 100": lambda: seconds_per_store(among_100, 200),
+        "bare": lambda: seconds_per_bare_store(parent / "bare", 200),
+        "strands": lambda: seconds_per_store(theirs, 20),
+    }
+
+
+def filled(folder: Path, entries: int) -> Path:
+    """Make *folder* with empty artifacts in it, as an earlier run would have left them."""
+    folder.mkdir()
+    for number in range(entries):
+        (folder / f"1700000000000_{number}_tooluse_{number}_0.txt").touch()
+    return folder
+
+
+def strands_files(folder: Path) -> strands.FileStorage:
+    types = {path.name: "text/plain" for path in folder.iterdir()}
+    (folder / ".metadata.json").write_text(json.dumps(types))
+    return strands.FileStorage(str(folder))
+
+
+def seconds_per_store(storage: Any, count: int, *, at_once: int = 1) -> float:
+    async def store(times: int) -> None:
+        for _ in range(times):
+            await storage.store("tooluse_AbC123_0", TEN_KB)
+
+    async def run() -> float:
+        await store(5)
+        began = time.perf_counter()
+        await asyncio.gather(*(store(count // at_once) for _ in range(at_once)))
+        return (time.perf_counter() - began) / count
+
+    return asyncio.run(run())
+
+
+def seconds_per_bare_store(folder: Path, count: int) -> float:
+    names = [f"{time.time_ns()}_tooluse_AbC123_0" for _ in range(count)]
+    began = time.perf_counter()
+    for name in names:
+        with open(folder / f"{name}.tmp", "wb") as file:
+            file.write(TEN_KB)
+        os.replace(folder / f"{name}.tmp", folder / f"{name}.txt")
+    return (time.perf_counter() - began) / count
+
+
+# The event loop
+
+
+def measure_stalls() -> list[Row]:
+    """stalls of the event loop"""
+    medians = alternating({"ours": stall_with_holdfast, "nothing": stall_with_nothing}, rounds=5)
+    longest = medians["ours"] * 1_000
+    result = f"{longest:.1f} ms (doing nothing: {medians['nothing'] * 1_000:.1f} ms)"
+    return [Row("longest event-loop stall while storing and retrieving 100 MB", "≤ 5 ms", result, longest <= 5)]
+
+
+def stall_with_holdfast() -> float:
+    async def store_and_retrieve() -> None:
+        storage = FileStorage(folder)
+        reference = await storage.store("large", HUNDRED_MB)
+        found, _ = await storage.retrieve(reference)
+        kept.append(found)
+
+    kept: list[bytes] = []
+    with tempfile.TemporaryDirectory() as folder:
+        return asyncio.run(longest_stall(store_and_retrieve()))
+
+
+def stall_with_nothing() -> float:
+    return asyncio.run(longest_stall(asyncio.sleep(0.3)))
+
+
+async def longest_stall(work: Awaitable[None]) -> float:
+    """How late, at worst, a task that wants to run every half millisecond did run."""
+    task, longest, pause = asyncio.ensure_future(work), 0.0, 0.0005
+    while not task.done():
+        began = time.perf_counter()
+        await asyncio.sleep(pause)
+        longest = max(longest, time.perf_counter() - began - pause)
+    await task
+    return longest
+
+
+# S3
+
+
+def measure_s3() -> list[Row]:
+    """uploads to S3"""
+    with tempfile.TemporaryDirectory() as folder, seaweedfs(Path(folder)) as server:
+        server.create_bucket("bench")
+        near = alternating(uploaders(server, server.port), rounds=5)
+        with delaying_relay("127.0.0.1", server.port, 0.020) as port:
+            far = alternating(uploaders(server, port), rounds=5)
+    upload = "`S3Storage.store`, 100 KB, 32 at once, against strands' S3Storage on the same server"
+    return [
+        faster(f"{upload}, on loopback", 1.4, near["ours"], near["strands"]),
+        faster("… with 20 ms of latency", 12, far["ours"], far["strands"]),
+    ]
+
+
+def uploaders(server: S3Server, port: int) -> dict[str, Callable[[], float]]:
+    endpoint = f"http://127.0.0.1:{port}"
+    session = boto3.Session(server.access_key, server.secret_key, region_name=server.region)
+    ours = S3Storage("bench", "ours", session, endpoint_url=endpoint)
+    with environment(AWS_ENDPOINT_URL_S3=endpoint):
+        theirs = strands.S3Storage("bench", "theirs", session)
+    return {
+        "ours": lambda: seconds_per_upload(ours, 192),
+        "strands": lambda: seconds_per_upload(theirs, 64),
+    }
+
+
+def seconds_per_upload(storage: Any, count: int) -> float:
+    async def run() -> float:
+        turn = asyncio.Semaphore(32)
+
+        async def upload() -> None:
+            async with turn:
+                await storage.store("tooluse_AbC123_0", HUNDRED_KB)
+
+        await asyncio.gather(*(upload() for _ in range(32)))
+        began = time.perf_counter()
+        await asyncio.gather(*(upload() for _ in range(count)))
+        return (time.perf_counter() - began) / count
+
+    return asyncio.run(run())
+
+
+@contextmanager
+def environment(**variables: str) -> Iterator[None]:
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name in variables:
+            del os.environ[name]
+
+
+# Importing
+
+
+def measure_import() -> list[Row]:
+    """importing holdfast"""
+    milliseconds = median(import_milliseconds() for _ in range(ROUNDS))
+    return [Row("`import holdfast`, by `python -X importtime`", "≤ 60 ms", f"{milliseconds:.1f} ms", milliseconds <= 60)]
+
+
+def import_milliseconds() -> float:
+    command = [sys.executable, "-X", "importtime", "-c", "import holdfast"]
+    report = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    cumulative = re.search(r"\|\s+(\d+) \| holdfast$", report, re.MULTILINE)
+    assert cumulative is not None, report
+    return int(cumulative[1]) / 1_000
+
+
+MEASURES = (measure_files, measure_stalls, measure_s3, measure_import)
+
+if __name__ == "__main__":
+    sys.exit(main())

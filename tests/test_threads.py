@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from holdfast.storage.threads import WorkerThreads
+
+
+@pytest.fixture(params=[0.0, 0.001], ids=["impatient", "patient"])
+def threads(request: pytest.FixtureRequest) -> WorkerThreads:
+    return WorkerThreads(4, name="test", patience=request.param)
+
+
+async def test_results_and_errors_reach_their_callers(threads):
+    def divide(number: int) -> float:
+        return 12 / number
+
+    outcomes = await asyncio.gather(*(threads.run(divide, n) for n in (1, 0, 2, 3) * 10), return_exceptions=True)
+    assert [type(o) if isinstance(o, Exception) else o for o in outcomes] == [12, ZeroDivisionError, 6, 4] * 10
+
+
+async def test_never_more_threads_than_allowed(threads):
+    running, most, lock = 0, 0, threading.Lock()
+    go_on = threading.Event()
+
+    def work() -> None:
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        go_on.wait(0.01)
+        with lock:
+            running -= 1
+
+    await asyncio.gather(*(threads.run(work) for _ in range(20)))
+    assert most == 4
+
+
+async def test_a_slow_call_does_not_hold_up_the_others(threads):
+    go_on = threading.Event()
+    slow = asyncio.create_task(threads.run(go_on.wait, 30))
+    await asyncio.sleep(0)
+    for _ in range(10):
+        assert await asyncio.wait_for(threads.run(abs, -1), timeout=5) == 1
+    go_on.set()
+    assert await slow
+
+
+async def test_a_caller_that_gave_up_harms_nothing(threads):
+    go_on = threading.Event()
+    abandoned = asyncio.create_task(threads.run(go_on.wait, 30))
+    await asyncio.sleep(0.01)
+    abandoned.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await abandoned
+    go_on.set()
+    assert await threads.run(abs, -1) == 1
+
+
+def test_many_event_loops_share_the_threads(threads):
+    async def work() -> list[int]:
+        return await asyncio.gather(*(threads.run(abs, -number) for number in range(50)))
+
+    results: list[list[int]] = []
+    loops = [threading.Thread(target=lambda: results.append(asyncio.run(work()))) for _ in range(6)]
+    for loop in loops:
+        loop.start()
+    for loop in loops:
+        loop.join()
+    assert results == [list(range(50))] * 6
+
+
+def test_an_event_loop_that_closed_meanwhile_harms_nothing(threads):
+    go_on, done = threading.Event(), threading.Event()
+
+    def slow() -> None:
+        go_on.wait(30)
+        done.set()
+
+    async def leave() -> None:
+        asyncio.get_running_loop().create_task(threads.run(slow))
+        await asyncio.sleep(0.01)
+
+    asyncio.run(leave())
+    go_on.set()
+    assert done.wait(10)
+    assert asyncio.run(threads.run(abs, -1)) == 1
+
+
+def in_subprocess(script: str, *arguments: object) -> str:
+    command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(script), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_forked_process_starts_threads_of_its_own(tmp_path):
+    script = """
+        import asyncio, os, sys
+        from holdfast import FileStorage
+        storage = FileStorage(sys.argv[1])
+        before = asyncio.run(storage.store("key", b"before"))
+        child = os.fork()
+        reference = asyncio.run(storage.store("key", b"after"))
+        assert asyncio.run(storage.retrieve(before)) == (b"before", "text/plain")
+        assert asyncio.run(storage.retrieve(reference)) == (b"after", "text/plain")
+        if child == 0:
+            os._exit(7)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    """
+    assert in_subprocess(script, tmp_path) == "7\n"
+
+
+def test_a_process_ends_without_waiting_for_its_threads():
+    script = """
+        import asyncio, time
+        from holdfast.storage.threads import WorkerThreads
+        async def main():
+            asyncio.get_running_loop().create_task(WorkerThreads(1, name="t").run(time.sleep, 300))
+            await asyncio.sleep(0.05)
+        asyncio.run(main())
+        print("ended")
+    """
+    assert in_subprocess(script) == "ended\n"
