@@ -1,6 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+READY_FOR_DEMO := .venv/.ready-for-demo
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test bench format clean
@@ -8,7 +9,7 @@ READY := .venv/.ready
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
 
-demo: $(READY) ## watch holdfast at work
+demo: $(READY_FOR_DEMO) ## watch holdfast at work
 	@$(BIN)/holdfast demo
 
 test: $(READY) ## format, lint, types and tests, then the tests on every other supported Python found
@@ -31,13 +32,21 @@ clean: ## remove the environments and caches
 
 # Build isolation heeds no -c option: older pips read PIP_CONSTRAINT there, newer ones PIP_BUILD_CONSTRAINT.
 # Both hold a URI because pip splits them at spaces.
-$(READY): pyproject.toml constraints.txt
+define install
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { \
 		echo "holdfast needs Python 3.10 or newer, which $(PYTHON) is not; try: make PYTHON=python3.12 $(MAKECMDGOALS)"; \
 		exit 1; }
-	@echo "setting up .venv (once) …"
 	@test -x $(BIN)/pip || $(PYTHON) -m venv --clear .venv
 	@pins=$$($(BIN)/python -c 'from pathlib import Path; print(Path("constraints.txt").absolute().as_uri())'); \
 	PIP_CONSTRAINT=$$pins PIP_BUILD_CONSTRAINT=$$pins \
-	$(BIN)/python -m pip install -qq --disable-pip-version-check -e '.[dev]'
+	$(BIN)/python -m pip install -qq --disable-pip-version-check -e '.[$(1)]'
 	@touch $@
+endef
+
+$(READY): pyproject.toml constraints.txt
+	@echo "setting up .venv (once, about a minute) …"
+	$(call install,dev)
+
+$(READY_FOR_DEMO): pyproject.toml constraints.txt
+	@echo "setting up .venv (once) …"
+	$(call install,cli)

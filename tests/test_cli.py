@@ -53,9 +53,7 @@ def run_demo(*arguments: str | Path, **environment: str | None) -> str:
 
 
 def run_process(*command: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command, capture_output=True, encoding="utf-8", timeout=60, env={**os.environ, **environment}
-    )
+    return subprocess.run(command, capture_output=True, encoding="utf-8", timeout=60, env={**os.environ, **environment})
 
 
 async def read_all(folder: Path) -> list[tuple[Entry, bytes, str]]:
@@ -110,9 +108,7 @@ def test_the_demo_shows_what_went_in_and_what_came_out(outputs: list[Sample]):
     output = run_demo()
     for sample in outputs:
         row = next(line for line in output.splitlines() if sample.title in line)
-        assert re.search(
-            rf"{re.escape(sample.content_type)} +[0-9.]+ [kM]B +[0-9]+_[0-9]_{sample.key}\.", row
-        )
+        assert re.search(rf"{re.escape(sample.content_type)} +[0-9.]+ [kM]B +[0-9]+_[0-9]_{sample.key}\.", row)
     assert re.search(r"[0-9.]+ MB shrink to 4 references, [0-9]+ characters", output)
     before, after = re.findall(r"sha256 (?:in|out) +([0-9a-f]{64})\n", output)
     assert before == after
@@ -160,9 +156,7 @@ def test_with_a_directory_the_files_stay_and_can_be_retrieved(tmp_path: Path, ou
     output = run_demo("--dir", folder)
     assert str(folder) in output
     assert "The files stay" in output
-    kept = {
-        (entry.key, content, content_type) for entry, content, content_type in asyncio.run(read_all(folder))
-    }
+    kept = {(entry.key, content, content_type) for entry, content, content_type in asyncio.run(read_all(folder))}
     assert kept == {(sample.key, sample.content, sample.content_type) for sample in outputs}
 
 
@@ -180,9 +174,7 @@ def test_a_directory_that_cannot_be_made_is_an_error_in_words(tmp_path: Path):
 
 
 @pytest.mark.parametrize("broken", [LosesTheLastByte, ForgetsContentTypes, ReadsRangesOneByteOff])
-def test_the_demo_fails_if_a_content_comes_back_changed(
-    broken: type[FileStorage], monkeypatch: pytest.MonkeyPatch
-):
+def test_the_demo_fails_if_a_content_comes_back_changed(broken: type[FileStorage], monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(demo, "FileStorage", broken)
     result = run("demo")
     assert result.exit_code == 1

@@ -63,7 +63,7 @@ class TestAFullDisk:
             with monkeypatch.context() as patch:
                 function = failing_after(getattr(os, operation), calls_that_pass, error_number)
                 patch.setattr(os, operation, in_worker_threads(function, getattr(os, operation)))
-                with pytest.raises(StorageFullError, match="cannot store in .*free some space") as caught:
+                with pytest.raises(StorageFullError, match=r"cannot store in .*free some space") as caught:
                     await storage.store("odd/key", b"content", "text/x-odd")
             assert caught.value.errno == error_number
             await assert_holds_only(folder, before, b"content")

@@ -6,7 +6,6 @@ import os
 import re
 import stat
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -245,14 +244,20 @@ class TestDirectoriesOfOlderTools:
         folder.mkdir()
         for name in ("1700000000000_1_call.txt", "1700000000000_2_call.vnd.ms-excel"):
             (folder / name).write_bytes(b"old")
-        types = {"1700000000000_1_call.txt": "text/x-log", "1700000000000_2_call.vnd.ms-excel": "application/vnd.ms-excel"}
+        types = {
+            "1700000000000_1_call.txt": "text/x-log",
+            "1700000000000_2_call.vnd.ms-excel": "application/vnd.ms-excel",
+        }
         (folder / ".metadata.json").write_text(json.dumps(types))
         return folder
 
     async def test_its_content_types_are_read(self, written):
         storage = FileStorage(written)
         assert await storage.retrieve("1700000000000_1_call.txt") == (b"old", "text/x-log")
-        assert await storage.retrieve("1700000000000_2_call.vnd.ms-excel") == (b"old", "application/vnd.ms-excel")
+        assert await storage.retrieve("1700000000000_2_call.vnd.ms-excel") == (
+            b"old",
+            "application/vnd.ms-excel",
+        )
 
     async def test_it_is_never_written(self, written):
         before = (written / ".metadata.json").read_bytes()
@@ -277,12 +282,18 @@ class TestDirectoriesOfOlderTools:
         with pytest.raises(CorruptMetadataError, match=r"\.metadata\.json is damaged .*restore .*or remove it"):
             await storage.retrieve("1700000000000_2_call.vnd.ms-excel")
         assert await storage.retrieve("1700000000000_1_call.txt") == (b"old", "text/plain")
-        assert await storage.retrieve(await storage.store("odd/key", b"new", "text/x-odd")) == (b"new", "text/x-odd")
+        assert await storage.retrieve(await storage.store("odd/key", b"new", "text/x-odd")) == (
+            b"new",
+            "text/x-odd",
+        )
         assert caplog.text.count("is damaged") == 1
 
     async def test_types_in_it_that_are_no_types_do_no_harm(self, written):
         (written / ".metadata.json").write_text(json.dumps({"1700000000000_1_call.txt": {"not": "a type"}}))
-        assert await FileStorage(written).retrieve("1700000000000_1_call.txt") == (b"old", "application/octet-stream")
+        assert await FileStorage(written).retrieve("1700000000000_1_call.txt") == (
+            b"old",
+            "application/octet-stream",
+        )
 
 
 class TestLeftovers:

@@ -81,7 +81,12 @@ class TestReferences:
         secret = await open_s3(prefix=f"{prefix}-secret").store("key", b"secret")
         name = secret.rpartition("/")[2]
         storage = open_s3(prefix=prefix)
-        for key in (f"{prefix}/../{prefix}-secret/{name}", f"{prefix}//{name}", f"{prefix}-secret/{name}", name):
+        for key in (
+            f"{prefix}/../{prefix}-secret/{name}",
+            f"{prefix}//{name}",
+            f"{prefix}-secret/{name}",
+            name,
+        ):
             for reference in (key, f"s3://{bucket}/{key}", f"s3://{bucket}//{key}", f"S3://{bucket}/{key}"):
                 with pytest.raises(NotFoundError):
                     await storage.retrieve(reference)
@@ -256,7 +261,7 @@ class TestFaults:
 
     async def test_an_answer_broken_off_is_no_content(self, open_s3):
         class Liar(Ailing):
-            def do_GET(self) -> None:  # noqa: N802
+            def do_GET(self) -> None:
                 self.send_response(200)
                 self.send_header("Content-Length", "1000")
                 self.end_headers()

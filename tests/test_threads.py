@@ -6,7 +6,6 @@ import subprocess
 import sys
 import textwrap
 import threading
-from collections.abc import Callable
 
 import pytest
 
@@ -23,7 +22,12 @@ async def test_results_and_errors_reach_their_callers(threads):
         return 12 / number
 
     outcomes = await asyncio.gather(*(threads.run(divide, n) for n in (1, 0, 2, 3) * 10), return_exceptions=True)
-    assert [type(o) if isinstance(o, Exception) else o for o in outcomes] == [12, ZeroDivisionError, 6, 4] * 10
+    assert [type(o) if isinstance(o, Exception) else o for o in outcomes] == [
+        12,
+        ZeroDivisionError,
+        6,
+        4,
+    ] * 10
 
 
 async def test_never_more_threads_than_allowed(threads):
@@ -49,6 +53,22 @@ async def test_a_slow_call_does_not_hold_up_the_others(threads):
     await asyncio.sleep(0)
     for _ in range(10):
         assert await asyncio.wait_for(threads.run(abs, -1), timeout=5) == 1
+    go_on.set()
+    assert await slow
+
+
+async def test_calls_of_a_loop_that_ended_early_hold_up_nobody():
+    """A loop that is gone cannot watch the queue any more; another has to."""
+    threads, go_on = WorkerThreads(4, name="test", patience=0.001), threading.Event()
+
+    async def leave() -> None:
+        for function in (go_on.wait, abs):
+            asyncio.get_running_loop().create_task(threads.run(function, 30))
+        await asyncio.sleep(0)
+
+    await asyncio.to_thread(asyncio.run, leave())
+    slow = asyncio.create_task(threads.run(go_on.wait, 30))
+    assert await asyncio.wait_for(threads.run(abs, -1), timeout=5) == 1
     go_on.set()
     assert await slow
 

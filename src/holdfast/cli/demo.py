@@ -149,9 +149,7 @@ def _headline(console: Console, number: int, text: str) -> None:
 
 def _say(console: Console, text: str, style: str = "") -> None:
     """Print with a margin, wrapped between words only: a broken reference leads nowhere."""
-    wrapper = textwrap.TextWrapper(
-        console.width, _MARGIN, _MARGIN, break_long_words=False, break_on_hyphens=False
-    )
+    wrapper = textwrap.TextWrapper(console.width, _MARGIN, _MARGIN, break_long_words=False, break_on_hyphens=False)
     for line in text.splitlines():
         console.print(wrapper.fill(line), style=style, soft_wrap=True)
 

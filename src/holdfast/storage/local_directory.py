@@ -10,6 +10,7 @@ import stat
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property
+from os.path import normpath
 
 from holdfast.errors import CorruptMetadataError, NotFoundError, StorageError
 from holdfast.storage.faults import explained
@@ -45,7 +46,7 @@ class LocalDirectory:
     def __init__(self, artifact_dir: str, *, fsync: bool, clock: Callable[[], float]) -> None:
         if not supported():
             raise StorageError("FileStorage needs a POSIX system; use InMemoryStorage or S3Storage here")
-        self._given = os.path.normpath(artifact_dir)
+        self._given = normpath(artifact_dir)
         self._fsync = fsync
         self._threads = _DURABLE if fsync else _QUICK
         self._clock = clock
@@ -55,8 +56,7 @@ class LocalDirectory:
 
     async def is_at(self, folder: str) -> bool:
         """Say whether *folder* names this directory. It is untrusted, so only its text is looked at."""
-        folder = os.path.normpath(folder)
-        return folder == self._given or folder in await self._threads.run(self._spellings)
+        return await self._threads.run(lambda: normpath(folder) in self._spellings())
 
     async def write(self, key: str, content: bytes, content_type: str) -> str:
         """Publish *content* under a name that no other process has or gets."""
@@ -91,8 +91,8 @@ class LocalDirectory:
         """The directory, independent of where the process goes. Asks the system, so only threads use it."""
         return os.path.abspath(self._given)
 
-    def _spellings(self) -> tuple[str, str]:
-        return self._path, os.path.realpath(self._path)
+    def _spellings(self) -> tuple[str, str, str]:
+        return self._given, self._path, os.path.realpath(self._path)
 
     def _write(self, key: str, content: bytes, content_type: str) -> str:
         self._sweep_once()

@@ -36,9 +36,7 @@ class InMemoryStorage:
     everything. With eviction on, one storage serves one agent, whose turns it is told by `advance_turn`.
     """
 
-    def __init__(
-        self, evict_after_turns: int | None = 20, *, clock: Callable[[], float] = time.time
-    ) -> None:
+    def __init__(self, evict_after_turns: int | None = 20, *, clock: Callable[[], float] = time.time) -> None:
         if evict_after_turns is not None:
             require_positive("evict_after_turns", evict_after_turns)
         self._evict_after_turns = evict_after_turns

@@ -9,7 +9,16 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-__all__ = ["ArtifactName", "describes", "file_name", "known_extensions", "may_be_artifact", "parse", "parse_stem", "safe_key"]
+__all__ = [
+    "ArtifactName",
+    "describes",
+    "file_name",
+    "known_extensions",
+    "may_be_artifact",
+    "parse",
+    "parse_stem",
+    "safe_key",
+]
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]|\.{2,}")
 _STEM = re.compile(r"([0-9]{1,15})_([0-9]{1,20})_([^\x00-\x1f/\\]+)")

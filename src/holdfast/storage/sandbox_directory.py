@@ -146,7 +146,9 @@ class SandboxDirectory:
         sidecar = await self._text(sidecar_name(name))
         legacy = await self._text(LEGACY_RECORD) if sidecar is None else None
         description = describe(
-            name, sidecar, lambda: {} if legacy is None else read_legacy_record(legacy, self._at(LEGACY_RECORD))
+            name,
+            sidecar,
+            lambda: {} if legacy is None else read_legacy_record(legacy, self._at(LEGACY_RECORD)),
         )
         if description is None:
             raise NotFoundError(name, "nothing stored here has a name of this form")

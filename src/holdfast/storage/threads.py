@@ -2,7 +2,8 @@
 
 Storing 10 KB takes less time than waking a thread for it and the event loop after it. So while calls are quick they
 are not spread over threads: they queue behind a thread that is awake, and their answers are told together. When the
-queue stands still for longer than *patience*, each call in it gets a thread of its own.
+queue stands still for longer than *patience*, each call in it gets a thread of its own. Measured in
+docs/decisions/0003-own-worker-threads.md.
 """
 
 from __future__ import annotations
@@ -38,11 +39,12 @@ class _Answer(NamedTuple):
 class WorkerThreads:
     """Up to *limit* daemon threads, started as calls need them and anew after a fork; for the life of the process."""
 
+    _watchers: list[asyncio.AbstractEventLoop]
+
     def __init__(self, limit: int, *, name: str, patience: float = 0.0) -> None:
         self._limit = limit
         self._name = name
         self._patience = patience
-        self._watched = False
         self._start_over()
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._start_over)
@@ -55,8 +57,8 @@ class WorkerThreads:
             self._waiting.append(call)
             if not self._awake or not self._patience:
                 self._wake_one()
-            elif not self._watched:
-                self._watched = True
+            elif loop not in self._watchers:
+                self._watchers = [watcher for watcher in self._watchers if watcher.is_running()] + [loop]
                 loop.call_later(self._patience, self._watch, loop, self._taken)
         return await call.future  # type: ignore[no-any-return]
 
@@ -67,7 +69,7 @@ class WorkerThreads:
         self._started = 0
         self._awake = 0
         self._taken = 0
-        self._watched = False
+        self._watchers = []
 
     def _wake_one(self) -> None:
         """Wake the thread that fell asleep last, which wakes fastest, or start one. The caller holds the lock."""
@@ -82,9 +84,10 @@ class WorkerThreads:
     def _watch(self, loop: asyncio.AbstractEventLoop, taken_before: int) -> None:
         """Look whether the queue moved; wake a thread for each call in it if not."""
         with self._lock:
-            self._watched = bool(self._waiting)
-            if self._watched:
-                loop.call_later(self._patience, self._watch, loop, self._taken)
+            if not self._waiting:
+                self._watchers = [watcher for watcher in self._watchers if watcher is not loop]
+                return
+            loop.call_later(self._patience, self._watch, loop, self._taken)
             if self._taken == taken_before:
                 for _ in self._waiting:
                     self._wake_one()
@@ -107,7 +110,7 @@ class WorkerThreads:
         _tell(answers)
 
     def _take_or_sleep(self, bed: threading.Lock) -> _Call | None:
-        """Take the next call; if there is none, go to bed before the answers are told, so that callers find it there."""
+        """Take the next call. If there is none, go to bed before answers are told, so that callers find it there."""
         with self._lock:
             if self._waiting:
                 self._taken += 1

@@ -207,7 +207,9 @@ class StorageContract:
             pytest.skip("this storage cannot list")
         stored = {
             await storage.store(key, b"x" * size, content_type): (key, content_type, size)
-            for size, (key, content_type) in enumerate([("a", "text/plain"), ("b/ü", "text/x-odd; a=b"), ("c", "image/png")])
+            for size, (key, content_type) in enumerate(
+                [("a", "text/plain"), ("b/ü", "text/x-odd; a=b"), ("c", "image/png")]
+            )
         }
         entries = [entry async for entry in storage.entries()]
         assert {e.reference: (e.key, e.content_type, e.size) for e in entries} == stored
@@ -231,7 +233,8 @@ class StorageContract:
         assert after.stored_at == before.stored_at
 
     @pytest.mark.parametrize(
-        ("start", "end"), [(0, 0), (0, 1), (0, 10), (3, 7), (9, 10), (10, 10), (0, 99), (9, 99), (10, 99), (50, 99)]
+        ("start", "end"),
+        [(0, 0), (0, 1), (0, 10), (3, 7), (9, 10), (10, 10), (0, 99), (9, 99), (10, 99), (50, 99)],
     )
     async def test_a_range_is_a_slice(self, storage: Storage, start: int, end: int) -> None:
         if not isinstance(storage, SupportsRange):

@@ -101,9 +101,7 @@ class FlakyStorage(_Interposed):
 class SlowStorage(_Interposed):
     """Takes *seconds* before each call. With ``sleep=clock.sleep`` of a `FakeClock`, no test has to wait for it."""
 
-    def __init__(
-        self, inner: Any, seconds: float, *, sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep
-    ) -> None:
+    def __init__(self, inner: Any, seconds: float, *, sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep) -> None:
         super().__init__(inner)
         self._seconds = seconds
         self._sleep = sleep

@@ -1,0 +1,93 @@
+"""The shape of the package: what it imports, in which direction, and what it shows."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import holdfast
+
+SOURCE = Path(holdfast.__file__).parent
+MODULES = sorted(".".join(path.relative_to(SOURCE.parent).with_suffix("").parts) for path in SOURCE.rglob("*.py"))
+NAMES = [name.removesuffix(".__init__") for name in MODULES]
+
+# From the ground up; a room may import from its own floor and from those below.
+FLOORS = [
+    {"holdfast.errors"},
+    {"holdfast.extras"},
+    {"holdfast.storage"},
+    {"holdfast", "holdfast.testing", "holdfast.cli"},
+]
+
+# Beside the standard library, `import holdfast` may load these, and nothing else.
+ALLOWED = {"holdfast"}
+
+
+def modules_loaded_by(script: str) -> set[str]:
+    script = f"import sys; before = set(sys.modules); {script}; print(*(set(sys.modules) - before))"
+    answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return {name.partition(".")[0] for name in answer.stdout.split()}
+
+
+@pytest.mark.parametrize(
+    "script", ["import holdfast", "import holdfast; [getattr(holdfast, name) for name in holdfast.__all__]"]
+)
+def test_importing_holdfast_loads_the_standard_library_only(script):
+    foreign = modules_loaded_by(script) - sys.stdlib_module_names - ALLOWED
+    # An interpreter may load private helpers of the standard library that carry the platform in their name.
+    assert {name for name in foreign if not name.startswith("_sysconfigdata")} == set()
+
+
+def test_importing_holdfast_loads_none_of_its_parts():
+    assert modules_loaded_by("import holdfast") & {"asyncio", "dataclasses", "json"} == set()
+
+
+def floor_of(module: str) -> int:
+    rooms = [(room, floor) for floor, rooms in enumerate(FLOORS) for room in rooms]
+    return max((len(room), floor) for room, floor in rooms if module == room or module.startswith(f"{room}."))[1]
+
+
+def imports_of(module: str) -> set[str]:
+    path = SOURCE.parent.joinpath(*module.split("."))
+    tree = ast.parse((path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_text())
+    found = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    found |= {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
+    return {name for name in found if name.partition(".")[0] == "holdfast"}
+
+
+@pytest.mark.parametrize("module", NAMES)
+def test_imports_point_down(module):
+    assert [name for name in imports_of(module) if floor_of(name) > floor_of(module)] == []
+
+
+@pytest.mark.parametrize("module", NAMES)
+def test_every_module_says_what_it_shows(module):
+    loaded = importlib.import_module(module)
+    assert loaded.__doc__
+    assert loaded.__all__ == sorted(loaded.__all__, key=lambda name: (not name.isupper(), not name[0].isupper(), name))
+    assert all(hasattr(loaded, name) for name in loaded.__all__)
+
+
+def test_about_fifteen_names_at_the_top():
+    assert 5 <= len(holdfast.__all__) <= 20
+    with pytest.raises(AttributeError, match="has no attribute 'Nonsense'"):
+        holdfast.Nonsense  # noqa: B018
+
+
+def test_the_package_is_typed():
+    assert (SOURCE / "py.typed").exists()
+
+
+def test_public_functions_and_classes_are_documented():
+    undocumented = [
+        f"{module}.{name}"
+        for module in NAMES
+        for name in importlib.import_module(module).__all__
+        if callable(member := getattr(importlib.import_module(module), name)) and not member.__doc__
+    ]
+    assert undocumented == []
