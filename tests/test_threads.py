@@ -6,22 +6,31 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
+import weakref
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from holdfast.storage.threads import WorkerThreads
 
 
-@pytest.fixture(params=[0.0, 0.001], ids=["impatient", "patient"])
-def threads(request: pytest.FixtureRequest) -> WorkerThreads:
-    return WorkerThreads(4, name="test", patience=request.param)
+@pytest.fixture
+def threads() -> WorkerThreads:
+    return WorkerThreads(4, name="test")
 
 
-async def test_results_and_errors_reach_their_callers(threads):
+@pytest.fixture(params=["run", "run_together"])
+def run(request: pytest.FixtureRequest, threads: WorkerThreads) -> Callable[..., Any]:
+    return getattr(threads, request.param)
+
+
+async def test_results_and_errors_reach_their_callers(run):
     def divide(number: int) -> float:
         return 12 / number
 
-    outcomes = await asyncio.gather(*(threads.run(divide, n) for n in (1, 0, 2, 3) * 10), return_exceptions=True)
+    outcomes = await asyncio.gather(*(run(divide, n) for n in (1, 0, 2, 3) * 10), return_exceptions=True)
     assert [type(o) if isinstance(o, Exception) else o for o in outcomes] == [
         12,
         ZeroDivisionError,
@@ -57,20 +66,38 @@ async def test_a_slow_call_does_not_hold_up_the_others(threads):
     assert await slow
 
 
-async def test_calls_of_a_loop_that_ended_early_hold_up_nobody():
-    """A loop that is gone cannot watch the queue any more; another has to."""
-    threads, go_on = WorkerThreads(4, name="test", patience=0.001), threading.Event()
+async def test_calls_of_one_moment_share_a_thread_up_to_a_bound(threads):
+    names = await asyncio.gather(*(threads.run_together(lambda: threading.current_thread().name) for _ in range(16)))
+    assert len(set(names)) == 1
 
-    async def leave() -> None:
-        for function in (go_on.wait, abs):
-            asyncio.get_running_loop().create_task(threads.run(function, 30))
-        await asyncio.sleep(0)
 
-    await asyncio.to_thread(asyncio.run, leave())
-    slow = asyncio.create_task(threads.run(go_on.wait, 30))
-    assert await asyncio.wait_for(threads.run(abs, -1), timeout=5) == 1
+async def test_a_burst_does_not_wait_for_the_one_before(threads):
+    go_on = threading.Event()
+    slow = asyncio.create_task(threads.run_together(go_on.wait, 30))
+    await asyncio.sleep(0.01)
+    assert await asyncio.wait_for(threads.run_together(abs, -1), timeout=5) == 1
     go_on.set()
     assert await slow
+
+
+def test_what_was_handed_over_is_not_kept(threads):
+    class Content:
+        pass
+
+    content = Content()
+    gone = weakref.ref(content)
+
+    async def main(content: Content) -> None:
+        assert await threads.run(lambda given: given, content) is content
+
+    asyncio.run(main(content))
+    del content
+    # The thread lets go of the answer on its way to bed, a moment after the caller has it.
+    for _ in range(1_000):
+        if gone() is None:
+            break
+        time.sleep(0.001)
+    assert gone() is None
 
 
 async def test_a_caller_that_gave_up_harms_nothing(threads):
@@ -84,9 +111,9 @@ async def test_a_caller_that_gave_up_harms_nothing(threads):
     assert await threads.run(abs, -1) == 1
 
 
-def test_many_event_loops_share_the_threads(threads):
+def test_many_event_loops_share_the_threads(run):
     async def work() -> list[int]:
-        return await asyncio.gather(*(threads.run(abs, -number) for number in range(50)))
+        return await asyncio.gather(*(run(abs, -number) for number in range(50)))
 
     results: list[list[int]] = []
     loops = [threading.Thread(target=lambda: results.append(asyncio.run(work()))) for _ in range(6)]

@@ -31,9 +31,8 @@ __all__ = ["LocalDirectory"]
 
 logger = logging.getLogger(__name__)
 
-# Many threads for durable writes: the disk commits what several of them wait for in one go.
-_DURABLE = WorkerThreads(16, name="holdfast-durable-files")
-_QUICK = WorkerThreads(16, name="holdfast-files", patience=0.001)
+_THREADS = WorkerThreads(16, name="holdfast-files")
+_QUICK_TO_WRITE = 64_000
 _NAMES_TO_TRY = 1_000
 _LISTING_STEP = 256
 # Neither a symlink nor a named pipe in the directory may lead a reader elsewhere or make it wait.
@@ -48,7 +47,6 @@ class LocalDirectory:
             raise StorageError("FileStorage needs a POSIX system; use InMemoryStorage or S3Storage here")
         self._given = normpath(artifact_dir)
         self._fsync = fsync
-        self._threads = _DURABLE if fsync else _QUICK
         self._clock = clock
         self._numbers = itertools.count(1)
         self._swept = False
@@ -56,35 +54,38 @@ class LocalDirectory:
 
     async def is_at(self, folder: str) -> bool:
         """Say whether *folder* names this directory. It is untrusted, so only its text is looked at."""
-        return await self._threads.run(lambda: normpath(folder) in self._spellings())
+        return await _THREADS.run(lambda: normpath(folder) in self._spellings())
 
     async def write(self, key: str, content: bytes, content_type: str) -> str:
         """Publish *content* under a name that no other process has or gets."""
         with explained(f"store in {self._given}"):
-            return await self._threads.run(self._write, key, content, content_type)
+            # Durable writes stay apart: the disk commits what many threads wait for in one go.
+            quick = len(content) <= _QUICK_TO_WRITE and not self._fsync
+            run = _THREADS.run_together if quick else _THREADS.run
+            return await run(self._write, key, content, content_type)
 
     async def read(self, name: str, start: int, end: int | None) -> Part:
         """Read a file by its name or stem, and count it as used."""
         with explained(f"read {name} in {self._given}"):
-            return await self._threads.run(self._read, name, start, end)
+            return await _THREADS.run(self._read, name, start, end)
 
     async def remove(self, name: str) -> None:
         """Remove a file by its name or stem."""
         with explained(f"remove {name} from {self._given}"):
-            await self._threads.run(self._remove, name)
+            await _THREADS.run(self._remove, name)
 
     async def entries(self) -> AsyncIterator[Entry]:
         """Yield what is there, with bare names as references."""
         with explained(f"list {self._given}"):
-            names = await self._threads.run(self._names)
+            names = await _THREADS.run(self._names)
             for first in range(0, len(names), _LISTING_STEP):
-                for entry in await self._threads.run(self._entries_of, names[first : first + _LISTING_STEP]):
+                for entry in await _THREADS.run(self._entries_of, names[first : first + _LISTING_STEP]):
                     yield entry
 
     async def clear(self) -> None:
         """Remove every artifact, and what crashes left behind."""
         with explained(f"clear {self._given}"):
-            await self._threads.run(self._clear)
+            await _THREADS.run(self._clear)
 
     @cached_property
     def _path(self) -> str:
