@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, unquote
@@ -69,7 +68,7 @@ class S3Storage:
         )
         self._clock = clock
         self._numbers = itertools.count(1)
-        self._uses: OrderedDict[str, float] = OrderedDict()
+        self._uses: dict[str, float] = {}
 
     async def store(self, key: str, content: bytes, content_type: str = "text/plain") -> str:
         """Upload an object and return ``s3://<bucket>/<prefix>/<ms>_<n>_<key>``."""
@@ -150,10 +149,10 @@ class S3Storage:
     def _used(self, reference: str, object_key: str, found: Found | None) -> Found:
         if found is None:
             raise NotFoundError(reference, "no such object: never stored here, deleted or expired")
+        self._uses.pop(object_key, None)
         self._uses[object_key] = self._clock()
-        self._uses.move_to_end(object_key)
         if len(self._uses) > _USES_REMEMBERED:
-            self._uses.popitem(last=False)
+            self._uses.pop(next(iter(self._uses)), None)
         return found
 
     def _entry(self, object_key: str, found: Found) -> Entry:
