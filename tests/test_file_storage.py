@@ -9,19 +9,20 @@ import threading
 from pathlib import Path
 
 import pytest
+from own_contract import OwnStorageContract
 
 from holdfast import FileStorage, NotFoundError
 from holdfast.errors import CorruptMetadataError
-from holdfast.testing import FakeClock, StorageContract, storage_machine
+from holdfast.testing import FakeClock, storage_machine
 
 
-class TestContract(StorageContract):
+class TestContract(OwnStorageContract):
     @pytest.fixture
     def storage(self, tmp_path: Path) -> FileStorage:
         return FileStorage(tmp_path / "artifacts")
 
 
-class TestContractWhenDurable(StorageContract):
+class TestContractWhenDurable(OwnStorageContract):
     @pytest.fixture
     def storage(self, tmp_path: Path) -> FileStorage:
         return FileStorage(tmp_path / "artifacts", fsync=True)

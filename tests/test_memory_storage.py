@@ -4,13 +4,14 @@ import asyncio
 import threading
 
 import pytest
+from own_contract import OwnStorageContract
 
 from holdfast import InMemoryStorage, NotFoundError
 from holdfast.errors import SharedStorageError
-from holdfast.testing import FakeClock, StorageContract, storage_machine
+from holdfast.testing import FakeClock, storage_machine
 
 
-class TestContract(StorageContract):
+class TestContract(OwnStorageContract):
     @pytest.fixture
     def storage(self) -> InMemoryStorage:
         return InMemoryStorage()

@@ -15,13 +15,14 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 from hypothesis import settings
+from own_contract import OwnStorageContract
 
 from holdfast import HoldfastError, NotFoundError, S3Storage, StorageError
 from holdfast.errors import StorageAccessError
-from holdfast.testing import FakeClock, StorageContract, storage_machine
+from holdfast.testing import FakeClock, storage_machine
 
 
-class TestContract(StorageContract):
+class TestContract(OwnStorageContract):
     @pytest.fixture
     def storage(self, open_s3) -> S3Storage:
         return open_s3()

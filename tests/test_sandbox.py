@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from own_contract import OwnStorageContract
 
 from holdfast import FileStorage, NotFoundError, StorageError
 from holdfast.errors import StorageAccessError
-from holdfast.testing import StorageContract
 
 
 class SmallSandbox:
@@ -54,7 +54,7 @@ class LargeSandbox(SmallSandbox):
         return [FileInfo(name) for name in names] + [FileInfo("1_1_folder.txt", is_dir=True)]
 
 
-class TestContract(StorageContract):
+class TestContract(OwnStorageContract):
     @pytest.fixture
     def storage(self) -> FileStorage:
         return FileStorage("/workspace/artifacts", sandbox=LargeSandbox())

@@ -5,31 +5,32 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from own_contract import OwnStorageContract
 
 from holdfast import FileStorage, InMemoryStorage, NotFoundError, ScopedStorage, StorageError
 from holdfast.storage import Storage
-from holdfast.testing import StorageContract, storage_machine
+from holdfast.testing import storage_machine
 
 
-class TestContractInMemory(StorageContract):
+class TestContractInMemory(OwnStorageContract):
     @pytest.fixture
     def storage(self) -> ScopedStorage:
         return ScopedStorage(InMemoryStorage(), "tenant-7")
 
 
-class TestContractOnFiles(StorageContract):
+class TestContractOnFiles(OwnStorageContract):
     @pytest.fixture
     def storage(self, tmp_path: Path) -> ScopedStorage:
         return ScopedStorage(FileStorage(tmp_path), "tenant/7 – ü")
 
 
-class TestContractOnS3(StorageContract):
+class TestContractOnS3(OwnStorageContract):
     @pytest.fixture
     def storage(self, open_s3) -> ScopedStorage:
         return ScopedStorage(open_s3(), "tenant-7")
 
 
-class TestContractNested(StorageContract):
+class TestContractNested(OwnStorageContract):
     @pytest.fixture
     def storage(self, tmp_path: Path) -> ScopedStorage:
         return ScopedStorage(ScopedStorage(FileStorage(tmp_path), "tenant-7"), "session-1")

@@ -10,8 +10,6 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, rule
 
-from holdfast.errors import NotFoundError
-
 __all__ = ["storage_machine"]
 
 T = TypeVar("T")
@@ -59,7 +57,7 @@ def storage_machine(
             if reference in self.model:
                 assert self.run(self.storage.retrieve(reference)) == self.model[reference][1:]
                 return
-            with pytest.raises(NotFoundError):
+            with pytest.raises(KeyError):
                 self.run(self.storage.retrieve(reference))
 
         @rule(reference=references, start=st.integers(0, 320), length=st.integers(0, 320))

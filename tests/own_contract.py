@@ -1,0 +1,39 @@
+"""What our own backends promise beyond the contract that anybody's has to keep: errors that explain themselves."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast import HoldfastError, NotFoundError, Storage
+from holdfast.storage import SupportsClear, SupportsDelete, SupportsEntries, SupportsRange
+from holdfast.testing import StorageContract
+
+
+class OwnStorageContract(StorageContract):
+    async def test_offers_every_optional_verb(self, storage: Storage):
+        for protocol in (SupportsClear, SupportsDelete, SupportsEntries, SupportsRange):
+            assert isinstance(storage, protocol)
+
+    @pytest.mark.parametrize("reference", ["nothing-here", "", "../../etc/passwd", "1_1_x.txt"])
+    async def test_what_is_not_found_says_which_and_why(self, storage: Storage, reference: str):
+        for attempt in (storage.retrieve(reference), storage.retrieve_range(reference, 0, 1)):
+            with pytest.raises(NotFoundError) as caught:
+                await attempt
+            assert caught.value.reference == reference
+            assert caught.value.reason in str(caught.value)
+
+    async def test_bad_arguments_say_what_is_allowed(self, storage: Storage):
+        for attempt, advice in (
+            (storage.store("key", "text"), r"content must be bytes, got str; encode it first: text\.encode\(\)"),
+            (storage.store("key", bytearray(b"x")), r"got bytearray; make an unchanging copy first: bytes\(content\)"),
+            (storage.store("key", {"a": 1}), r"got dict; serialise it first"),
+            (storage.store("", b""), "key must not be empty; name the content"),
+            (storage.store(7, b""), "key must be a string, got int"),
+            (storage.store("key", b"", None), "content_type must be a string, got NoneType"),
+            (storage.store("key", b"", "text"), "content_type must be a MIME type such as 'text/plain'"),
+            (storage.retrieve(None), "reference must be a string, got NoneType"),
+            (storage.retrieve_range("1_1_x.txt", 2, 1), "0 <= start <= end, got start=2, end=1"),
+            (storage.retrieve_range("1_1_x.txt", 0, 1.5), "end must be an integer, got float"),
+        ):
+            with pytest.raises(HoldfastError, match=advice):
+                await attempt
