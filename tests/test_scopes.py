@@ -95,7 +95,7 @@ async def test_a_scope_survives_a_restart(tmp_path):
         await ScopedStorage(again, "theirs").retrieve(reference)
 
 
-@given(ours=st.text(min_size=1, max_size=200), theirs=st.text(min_size=1, max_size=200))
+@given(ours=st.text(min_size=1, max_size=30), theirs=st.text(min_size=1, max_size=30))
 async def test_no_two_scopes_are_taken_for_one(ours, theirs):
     inner = InMemoryStorage()
     reference = await ScopedStorage(inner, ours).store("key", b"content")
@@ -131,6 +131,13 @@ async def test_a_minimal_storage_can_be_scoped_too():
         await storage.delete(reference)
     with pytest.raises(StorageError, match="Minimal cannot"):
         await storage.clear()
+
+
+async def test_a_scope_may_be_as_long_as_a_content_type_can_carry():
+    storage = ScopedStorage(ScopedStorage(ScopedStorage(InMemoryStorage(), "x" * 200), "y" * 200), "😀" * 30)
+    assert await storage.retrieve(await storage.store("key", b"content")) == (b"content", "text/plain")
+    with pytest.raises(ValueError, match="too long once percent-encoded"):
+        ScopedStorage(InMemoryStorage(), "😀" * 200)
 
 
 @pytest.mark.parametrize("scope", ["", None, 7, "x" * 201])

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import gc
 import os
 import subprocess
 import sys
@@ -58,7 +60,7 @@ async def test_never_more_threads_than_allowed(threads):
 
 async def test_a_slow_call_does_not_hold_up_the_others(threads):
     go_on = threading.Event()
-    slow = asyncio.create_task(threads.run(go_on.wait, 30))
+    slow = asyncio.ensure_future(threads.run(go_on.wait, 30))
     await asyncio.sleep(0)
     for _ in range(10):
         assert await asyncio.wait_for(threads.run(abs, -1), timeout=5) == 1
@@ -73,11 +75,72 @@ async def test_calls_of_one_moment_share_a_thread_up_to_a_bound(threads):
 
 async def test_a_burst_does_not_wait_for_the_one_before(threads):
     go_on = threading.Event()
-    slow = asyncio.create_task(threads.run_together(go_on.wait, 30))
+    slow = asyncio.ensure_future(threads.run_together(go_on.wait, 30))
     await asyncio.sleep(0.01)
     assert await asyncio.wait_for(threads.run_together(abs, -1), timeout=5) == 1
     go_on.set()
     assert await slow
+
+
+async def test_a_call_cancelled_before_it_began_is_not_made():
+    threads, go_on, made = WorkerThreads(1, name="test"), threading.Event(), []
+    first = threads.run(go_on.wait, 30)
+    second = threads.run(made.append, "second")
+    second.cancel()
+    go_on.set()
+    assert await first
+    assert await threads.run(made.copy) == []
+
+
+async def test_stop_iteration_is_an_error_like_any_other(run):
+    outcomes = await asyncio.gather(*(run(next, iter(())), run(abs, -1)), return_exceptions=True)
+    assert isinstance(outcomes[0], RuntimeError)
+    assert outcomes[1] == 1
+
+
+async def test_a_system_without_threads_to_spare_is_an_error_not_a_wait(run, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        for _ in range(10):
+            with pytest.raises(RuntimeError, match="can't start new thread"):
+                await asyncio.wait_for(run(abs, -1), timeout=5)
+    assert await asyncio.wait_for(run(abs, -1), timeout=5) == 1
+
+
+def refuse(thread: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")
+
+
+def test_a_failed_call_keeps_nothing_alive(threads):
+    class Content:
+        pass
+
+    def fail(content: Content) -> None:
+        raise OSError("full")
+
+    content = Content()
+    gone = weakref.ref(content)
+
+    async def main(content: Content) -> None:
+        with contextlib.suppress(OSError):
+            await threads.run(fail, content)
+
+    gc.disable()
+    try:
+        asyncio.run(main(content))
+        del content
+        assert comes_true(lambda: gone() is None)
+    finally:
+        gc.enable()
+
+
+def comes_true(condition: Callable[[], bool]) -> bool:
+    """A thread lets go of an answer on its way to bed, a moment after the caller has it."""
+    for _ in range(1_000):
+        if condition():
+            return True
+        time.sleep(0.001)
+    return False
 
 
 def test_what_was_handed_over_is_not_kept(threads):
@@ -92,17 +155,12 @@ def test_what_was_handed_over_is_not_kept(threads):
 
     asyncio.run(main(content))
     del content
-    # The thread lets go of the answer on its way to bed, a moment after the caller has it.
-    for _ in range(1_000):
-        if gone() is None:
-            break
-        time.sleep(0.001)
-    assert gone() is None
+    assert comes_true(lambda: gone() is None)
 
 
 async def test_a_caller_that_gave_up_harms_nothing(threads):
     go_on = threading.Event()
-    abandoned = asyncio.create_task(threads.run(go_on.wait, 30))
+    abandoned = asyncio.ensure_future(threads.run(go_on.wait, 30))
     await asyncio.sleep(0.01)
     abandoned.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -132,13 +190,13 @@ def test_an_event_loop_that_closed_meanwhile_harms_nothing(threads):
         done.set()
 
     async def leave() -> None:
-        asyncio.get_running_loop().create_task(threads.run(slow))
+        threads.run(slow)
         await asyncio.sleep(0.01)
 
     asyncio.run(leave())
     go_on.set()
     assert done.wait(10)
-    assert asyncio.run(threads.run(abs, -1)) == 1
+    asyncio.run(leave())
 
 
 def in_subprocess(script: str, *arguments: object) -> str:
@@ -169,7 +227,7 @@ def test_a_process_ends_without_waiting_for_its_threads():
         import asyncio, time
         from holdfast.storage.threads import WorkerThreads
         async def main():
-            asyncio.get_running_loop().create_task(WorkerThreads(1, name="t").run(time.sleep, 300))
+            WorkerThreads(1, name="t").run(time.sleep, 300)
             await asyncio.sleep(0.05)
         asyncio.run(main())
         print("ended")

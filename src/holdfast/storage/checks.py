@@ -12,7 +12,7 @@ __all__ = ["check_range", "check_reference", "check_store", "is_content_type", "
 _TOKEN = r"[A-Za-z0-9!#$%&'*+.^_`|~-]+"
 _QUOTED = r'"(?:[^"\\\x00-\x1f\x7f-\U0010ffff]|\\[\x20-\x7e])*"'
 _MIME_TYPE = re.compile(rf"{_TOKEN}/{_TOKEN}(?:[ \t]*;[ \t]*{_TOKEN}=(?:{_TOKEN}|{_QUOTED}))*")
-_LONGEST_MIME_TYPE = 1_024
+_LONGEST_MIME_TYPE = 2_000
 
 
 def check_store(key: object, content: object, content_type: object) -> None:

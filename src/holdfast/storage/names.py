@@ -22,7 +22,7 @@ __all__ = [
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]|\.{2,}")
 _STEM = re.compile(r"([0-9]{1,15})_([0-9]{1,20})_([^\x00-\x1f/\\]+)")
-_LONGEST_NAME = 255 - len(".") - len(".meta")
+_LONGEST_NAME = 255
 _LONGEST_KEY = 120
 _LONGEST_EXTENSION = 40
 

@@ -55,7 +55,8 @@ class Storage(Protocol):
     async def store(self, key: str, content: bytes, content_type: str = "text/plain") -> str:
         """Keep *content* and return a new reference to it, also when *key* was used before.
 
-        When this returns, the content is stored. When it raises, nothing was.
+        When this returns, the content is stored. When it raises, nothing was; only if it is cancelled, or a network
+        fails meanwhile, the content may be there without anybody holding its reference.
         """
         ...
 

@@ -8,8 +8,10 @@ nobody holds was left behind by a crash.
 from __future__ import annotations
 
 import errno
+import logging
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from os.path import lexists
 
 from holdfast.storage.metadata import sidecar_name
@@ -21,6 +23,8 @@ except ImportError:
     fcntl = None  # type: ignore[assignment]
 
 __all__ = ["make_private_directory", "publish", "supported", "sweep"]
+
+logger = logging.getLogger(__name__)
 
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 _NO_LOCKS_HERE = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP)
@@ -34,21 +38,22 @@ def supported() -> bool:
 
 def publish(folder: str, name: str, content: bytes, sidecar: str | None, *, fsync: bool) -> None:
     """Make *content* appear as *name*, whole or not at all. FileExistsError says that the name is taken."""
-    target = os.path.join(folder, name)
-    visible, beside = _part(folder, name), os.path.join(folder, sidecar_name(name))
-    descriptor = _claim(visible, target)
+    target, part, beside = (os.path.join(folder, file) for file in (name, _part_name(name), sidecar_name(name)))
+    written = part
+    descriptor = _claim(part, target)
     try:
         if sidecar is not None:
             _write_sidecar(beside, sidecar.encode(), fsync=fsync)
         _write(descriptor, content, fsync=fsync)
-        os.rename(visible, target)
-        visible = target
+        os.rename(part, target)
+        written = target
         if fsync:
             _sync_directory(folder)
     except BaseException:
-        _remove(visible)
+        # The sidecar first: once the part is gone, the name and its sidecar may be another writer's.
         if sidecar is not None:
             _remove(beside)
+        _remove(written)
         raise
     finally:
         os.close(descriptor)
@@ -69,17 +74,19 @@ def make_private_directory(path: str, *, fsync: bool) -> None:
 
 
 def sweep(folder: str, now: float) -> None:
-    """Remove what writers left behind when they died. What a living writer works on stays."""
+    """Remove what writers left behind when they died. What a living writer works on stays, and so does what resists."""
     with os.scandir(folder) as listing:
         hidden = [entry.name for entry in listing if entry.name.startswith(".")]
     for name in _artifacts_of(hidden, ".part"):
-        _remove_abandoned(folder, name)
+        with _resistance_logged(folder, name):
+            _remove_abandoned(folder, name)
     for name in _artifacts_of(hidden, ".meta"):
-        _remove_orphaned_sidecar(folder, name, now)
+        with _resistance_logged(folder, name):
+            _remove_orphaned_sidecar(folder, name, now)
 
 
-def _part(folder: str, name: str) -> str:
-    return os.path.join(folder, f".{name}.part")
+def _part_name(name: str) -> str:
+    return f".{name}.part"
 
 
 def _claim(part: str, target: str) -> int:
@@ -141,17 +148,25 @@ def _artifacts_of(hidden: list[str], suffix: str) -> list[str]:
     return [name for name in names if parse(name) is not None]
 
 
-def _remove_abandoned(folder: str, name: str) -> None:
-    part = _part(folder, name)
+@contextmanager
+def _resistance_logged(folder: str, name: str) -> Iterator[None]:
     try:
-        descriptor = os.open(part, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        yield
     except OSError as error:
-        if error.errno not in (errno.ENOENT, errno.ELOOP, errno.EACCES):
-            raise
+        logger.warning("cannot clean up what a crash left of %s in %s: %s", name, folder, error)
+
+
+def _remove_abandoned(folder: str, name: str) -> None:
+    part = os.path.join(folder, _part_name(name))
+    try:
+        descriptor = os.open(part, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
         return
     try:
         if _lock(descriptor, if_unsupported=False) and _is_still_at(part, descriptor):
-            _remove(os.path.join(folder, sidecar_name(name)))
+            # A part of a published name is a second writer's, who died before it looked; the sidecar is the first's.
+            if not lexists(os.path.join(folder, name)):
+                _remove(os.path.join(folder, sidecar_name(name)))
             _remove(part)
     finally:
         os.close(descriptor)
@@ -159,13 +174,13 @@ def _remove_abandoned(folder: str, name: str) -> None:
 
 def _remove_orphaned_sidecar(folder: str, name: str, now: float) -> None:
     """Remove a sidecar without content. A fresh one may be a sandbox's, which writes the content second."""
-    sidecar = os.path.join(folder, sidecar_name(name))
+    target, part, sidecar = (os.path.join(folder, file) for file in (name, _part_name(name), sidecar_name(name)))
     try:
         age = now - os.lstat(sidecar).st_mtime
     except FileNotFoundError:
         return
     # In this order: a part becomes the content in one step, so what is neither now is not being written.
-    if age > _SIDECAR_GRACE and not lexists(_part(folder, name)) and not lexists(os.path.join(folder, name)):
+    if age > _SIDECAR_GRACE and not lexists(part) and not lexists(target):
         _remove(sidecar)
 
 

@@ -15,6 +15,7 @@ from holdfast.storage.protocols import Entry, Part, Storage, SupportsDelete, Sup
 __all__ = ["ScopedStorage"]
 
 _LONGEST_SCOPE = 200
+_LONGEST_MARK = 400
 _DELETES_AT_ONCE = 32
 
 
@@ -31,6 +32,8 @@ class ScopedStorage:
         self._inner = inner
         self._scope = scope
         self._mark = f"; holdfast-scope={quote(scope, safe='', errors='surrogatepass')}"
+        if len(self._mark) > _LONGEST_MARK:
+            raise InvalidValueError(f"scope is too long once percent-encoded for a header: {scope!r}; shorten it")
 
     async def store(self, key: str, content: bytes, content_type: str = "text/plain") -> str:
         """Store in this scope."""
@@ -54,7 +57,7 @@ class ScopedStorage:
     async def delete(self, reference: str) -> None:
         """Forget one content. Quiet if this scope has none such."""
         inner = self._deleting()
-        with suppress(NotFoundError):
+        with suppress(KeyError):
             await self.retrieve_range(reference, 0, 0)
             await inner.delete(reference)
 

@@ -43,42 +43,59 @@ class WorkerThreads:
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._start_over)
 
-    async def run(self, function: Callable[..., T], *args: Any) -> T:
-        """Call *function* in a thread. A cancelled caller stops waiting; the call itself runs to its end."""
-        call = _Call(asyncio.get_running_loop().create_future(), function, args)
-        self._submit([call])
-        return await call.future  # type: ignore[no-any-return]
+    def run(self, function: Callable[..., T], *args: Any) -> asyncio.Future[T]:
+        """Call *function* in a thread. A call that was cancelled before it began is not made."""
+        # A plain function: a coroutine's frame would hold the future, and so keep an error's content alive.
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._submit(deque([_Call(future, function, args)]))
+        return future
 
-    async def run_together(self, function: Callable[..., T], *args: Any) -> T:
+    def run_together(self, function: Callable[..., T], *args: Any) -> asyncio.Future[T]:
         """Like `run`, for quick calls: those that are made before the event loop next looks up share a thread."""
         loop = asyncio.get_running_loop()
-        call = _Call(loop.create_future(), function, args)
-        if loop not in self._bursts:
-            self._bursts[loop] = []
-            loop.call_soon(self._submit_burst, loop)
-        self._bursts[loop].append(call)
-        return await call.future  # type: ignore[no-any-return]
+        future: asyncio.Future[T] = loop.create_future()
+        with self._lock:
+            if loop not in self._bursts:
+                self._forget_closed_loops()
+                loop.call_soon(self._submit_burst, loop)
+            self._bursts.setdefault(loop, []).append(_Call(future, function, args))
+        return future
 
     def _start_over(self) -> None:
         self._lock = threading.Lock()
         self._bursts: dict[asyncio.AbstractEventLoop, list[_Call]] = {}
-        self._waiting: deque[list[_Call]] = deque()
+        self._waiting: deque[deque[_Call]] = deque()
         self._asleep: list[threading.Lock] = []
         self._started = 0
 
-    def _submit_burst(self, loop: asyncio.AbstractEventLoop) -> None:
-        calls = self._bursts.pop(loop)
-        for first in range(0, len(calls), _LONGEST_BURST):
-            self._submit(calls[first : first + _LONGEST_BURST])
+    def _forget_closed_loops(self) -> None:
+        """Drop bursts that no loop will ever submit. The caller holds the lock."""
+        for loop in [loop for loop in self._bursts if loop.is_closed()]:
+            del self._bursts[loop]
 
-    def _submit(self, calls: list[_Call]) -> None:
+    def _submit_burst(self, loop: asyncio.AbstractEventLoop) -> None:
         with self._lock:
-            self._waiting.append(calls)
+            calls = self._bursts.pop(loop)
+        for first in range(0, len(calls), _LONGEST_BURST):
+            self._submit(deque(calls[first : first + _LONGEST_BURST]))
+
+    def _submit(self, calls: deque[_Call]) -> None:
+        with self._lock:
             if self._asleep:
                 self._asleep.pop().release()
             elif self._started < self._limit:
-                self._started += 1
-                threading.Thread(target=self._work, name=f"{self._name}-{self._started}", daemon=True).start()
+                try:
+                    self._start_thread()
+                except RuntimeError as error:
+                    if not self._started:
+                        _settle([_Answer(call.future, None, error) for call in calls])
+                        return
+            self._waiting.append(calls)
+
+    def _start_thread(self) -> None:
+        name = f"{self._name}-{self._started + 1}"
+        threading.Thread(target=self._work, name=name, daemon=True).start()
+        self._started += 1
 
     def _work(self) -> None:
         bed = threading.Lock()
@@ -88,23 +105,31 @@ class WorkerThreads:
             calls = self._take_or_go_to_bed(bed)
             # Told only now, so that a caller's next call finds this thread in bed.
             _tell(answers)
-            answers = [_answer(call) for call in calls]
+            answers = []
             if not calls:
                 bed.acquire()
+            while calls:
+                answers.append(_answer(calls.popleft()))
 
-    def _take_or_go_to_bed(self, bed: threading.Lock) -> list[_Call]:
+    def _take_or_go_to_bed(self, bed: threading.Lock) -> deque[_Call]:
         with self._lock:
             if self._waiting:
                 return self._waiting.popleft()
             self._asleep.append(bed)
-            return []
+            return deque()
 
 
 def _answer(call: _Call) -> _Answer:
+    future, function, args = call
     try:
-        return _Answer(call.future, call.function(*call.args), None)
+        return _Answer(future, None if future.cancelled() else function(*args), None)
+    except StopIteration as error:  # a future refuses it
+        return _Answer(future, None, RuntimeError(f"{function} raised {error!r}"))
     except BaseException as error:  # it belongs to the caller, who awaits it
-        return _Answer(call.future, None, error)
+        return _Answer(future, None, error)
+    finally:
+        # An error's traceback keeps this frame; the frame must not keep the error's future, nor the content.
+        del call, future, function, args
 
 
 def _tell(answers: list[_Answer]) -> None:
