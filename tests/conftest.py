@@ -17,10 +17,7 @@ pytest.register_assert_rewrite("holdfast.testing.contract", "holdfast.testing.ma
 
 @pytest.fixture(autouse=True)
 def fails_if_holdfast_blocks_the_event_loop() -> Iterator[None]:
-    with blockbuster_ctx("holdfast") as detector:
-        for function in detector.functions.values():
-            # strands' stand-in for a sandbox blocks by itself, on whatever loop it is awaited.
-            function.can_block_in("strands/sandbox/not_a_sandbox_local_environment.py", ("read_file", "write_file"))
+    with blockbuster_ctx("holdfast"):
         yield
 
 

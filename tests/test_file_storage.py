@@ -81,6 +81,12 @@ class TestReferences:
         for reference in (path.name, path.stem, str(folder / path.stem), f"{folder}/./{path.name}"):
             assert await storage.retrieve(reference) == (b"content", "application/json")
 
+    async def test_only_a_whole_name_deletes(self, folder):
+        storage = FileStorage(folder)
+        reference = await storage.store("key", b"content")
+        await storage.delete(reference.removesuffix(".txt"))
+        assert await storage.retrieve(reference) == (b"content", "text/plain")
+
     async def test_a_stem_of_two_files_is_not_guessed(self, folder):
         storage = FileStorage(folder)
         path = Path(await storage.store("key", b"one"))
@@ -107,6 +113,11 @@ class TestReferences:
         assert await storage.retrieve(before) == (b"before", "text/plain")
         assert await storage.retrieve(after) == (b"after", "text/plain")
         assert not (tmp_path / "elsewhere" / "artifacts").exists()
+
+    @pytest.mark.parametrize("artifact_dir", [None, 7, b"artifacts"])
+    def test_a_directory_is_a_path(self, artifact_dir):
+        with pytest.raises(TypeError, match="artifact_dir must be a path"):
+            FileStorage(artifact_dir)
 
     @pytest.mark.parametrize("artifact_dir", ["", "a\0b"])
     def test_a_directory_needs_a_name(self, artifact_dir):
@@ -233,6 +244,8 @@ class TestMetadata:
             with pytest.raises(CorruptMetadataError, match="remove it to have types taken from file extensions"):
                 await storage.retrieve(damaged)
             assert await storage.retrieve(whole) == (b"content", "text/plain")
+            listed = {entry.reference: entry.content_type async for entry in storage.entries()}
+            assert listed == {damaged: "application/octet-stream", whole: "text/plain"}
         sidecar.unlink()
         assert await storage.retrieve(damaged) == (b"content", "application/octet-stream")
 
@@ -289,6 +302,23 @@ class TestDirectoriesOfOlderTools:
         )
         assert caplog.text.count("is damaged") == 1
 
+    async def test_when_empty_it_is_damaged_too(self, written):
+        (written / ".metadata.json").write_bytes(b"")
+        with pytest.raises(CorruptMetadataError):
+            await FileStorage(written).retrieve("1700000000000_2_call.vnd.ms-excel")
+
+    async def test_when_damaged_its_entries_are_still_listed(self, written):
+        (written / ".metadata.json").write_bytes(b"{")
+        assert len([entry async for entry in FileStorage(written).entries()]) == 2
+
+    async def test_names_as_long_as_a_file_system_allows_are_read(self, written):
+        name = f"1700000000000_3_{'x' * 235}.txt"
+        assert len(name) == 255
+        (written / name).write_bytes(b"long")
+        storage = FileStorage(written)
+        assert await storage.retrieve(name) == (b"long", "text/plain")
+        assert name in [Path(entry.reference).name async for entry in storage.entries()]
+
     async def test_types_in_it_that_are_no_types_do_no_harm(self, written):
         (written / ".metadata.json").write_text(json.dumps({"1700000000000_1_call.txt": {"not": "a type"}}))
         assert await FileStorage(written).retrieve("1700000000000_1_call.txt") == (
@@ -323,6 +353,28 @@ class TestLeftovers:
         await self.leave(folder)
         await FileStorage(folder).store("key", b"content")
         assert len(list(folder.iterdir())) == 2
+
+    async def test_the_part_of_a_published_name_takes_nothing_with_it(self, folder):
+        """Left by a second writer, who wanted the same name and died before it saw that the name was taken."""
+        reference = await FileStorage(folder).store("odd/key", b"content", "text/x-odd")
+        (folder / f".{Path(reference).name}.part").write_bytes(b"")
+        again = FileStorage(folder)
+        await again.store("key", b"sweeps")
+        assert await again.retrieve(reference) == (b"content", "text/x-odd")
+        assert not (folder / f".{Path(reference).name}.part").exists()
+
+    async def test_what_resists_is_logged_and_stops_nobody(self, folder, caplog):
+        (folder / ".1700000000000_1_odd.txt.part").mkdir(parents=True)
+        storage = FileStorage(folder)
+        reference = await storage.store("key", b"content")
+        assert "cannot clean up what a crash left of 1700000000000_1_odd.txt" in caplog.text
+        assert await storage.retrieve(reference) == (b"content", "text/plain")
+
+    async def test_names_that_are_no_text_stop_nobody(self, folder):
+        storage = FileStorage(folder)
+        await storage.store("key", b"content")
+        (folder / os.fsdecode(b"1700000000000_1_\xff.txt")).write_bytes(b"odd")
+        assert len([entry async for entry in storage.entries()]) == 1
 
     async def test_clear_removes_them(self, folder):
         await self.leave(folder)

@@ -107,7 +107,12 @@ class TestReferences:
         left = client.list_objects_v2(Bucket=bucket, Prefix=f"{prefix}/")["Contents"]
         assert [item["Key"] for item in left] == [f"{prefix}/deeper/1_1_key", f"{prefix}/report.pdf"]
 
-    @pytest.mark.parametrize("bucket", ["", "a/b"])
+    @pytest.mark.parametrize("prefix", ["a//b", "../a", "a/./b"])
+    def test_a_prefix_is_a_plain_path(self, prefix):
+        with pytest.raises(ValueError, match="prefix must be a path without empty"):
+            S3Storage("bucket", prefix)
+
+    @pytest.mark.parametrize("bucket", ["", "a/b", "a b", "s3://bucket", None])
     def test_a_bucket_needs_a_bare_name(self, bucket):
         with pytest.raises(ValueError, match="bucket must be the bare name"):
             S3Storage(bucket)

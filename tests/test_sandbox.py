@@ -9,7 +9,7 @@ import pytest
 from own_contract import OwnStorageContract
 
 from holdfast import FileStorage, NotFoundError, StorageError
-from holdfast.errors import StorageAccessError
+from holdfast.errors import CorruptMetadataError, StorageAccessError
 
 
 class SmallSandbox:
@@ -37,6 +37,7 @@ class SmallSandbox:
 class FileInfo:
     name: str
     is_dir: bool | None = None
+    size: int | None = None
 
 
 class LargeSandbox(SmallSandbox):
@@ -155,6 +156,33 @@ async def test_a_sandbox_that_fails_to_write_is_a_clear_error():
     storage = FileStorage("artifacts", sandbox=FullSandbox())
     with pytest.raises(StorageAccessError, match="cannot store in artifacts of the sandbox: no room"):
         await storage.store("key", b"content")
+
+
+async def test_a_failed_write_leaves_nothing_behind_where_files_can_be_removed():
+    class FullSandbox(LargeSandbox):
+        async def write_file(self, path: str, content: bytes) -> None:
+            self.files[path] = content[:2]
+            if not path.endswith(".meta"):
+                raise OSError("no room in the sandbox")
+
+    sandbox = FullSandbox()
+    with pytest.raises(StorageAccessError):
+        await FileStorage("artifacts", sandbox=sandbox).store("key", b"content")
+    assert sandbox.files == {}
+
+
+async def test_any_extension_is_found_by_its_stem_where_files_can_be_listed():
+    storage = FileStorage("artifacts", sandbox=LargeSandbox())
+    reference = await storage.store("key", b"content", "image/svg+xml")
+    assert await storage.retrieve(reference.removesuffix(".svg_xml")) == (b"content", "image/svg+xml")
+
+
+async def test_a_damaged_sidecar_is_a_clear_error(sandbox):
+    storage = FileStorage("artifacts", sandbox=sandbox)
+    reference = await storage.store("key", b"content")
+    sandbox.files[f"artifacts/.{reference.rpartition('/')[2]}.meta"] = b"\xff\xfe"
+    with pytest.raises(CorruptMetadataError, match="is damaged"):
+        await storage.retrieve(reference)
 
 
 def test_what_is_no_sandbox_is_refused():

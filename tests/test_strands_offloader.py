@@ -98,6 +98,17 @@ def test_a_large_result_leaves_the_window_and_can_be_looked_up(storage):
     assert LINES[4_000] in found
 
 
+async def test_its_default_sandbox_is_the_host_so_files_are_as_safe_as_there(tmp_path):
+    from strands.sandbox.not_a_sandbox_local_environment import NotASandboxLocalEnvironment
+
+    for fsync in (False, True):
+        bound = FileStorage(tmp_path / "artifacts", fsync=fsync).for_sandbox(NotASandboxLocalEnvironment())
+        path = Path(await bound.store("tooluse/1", b"content"))
+        assert path.stat().st_mode & 0o777 == 0o600
+        assert path.parent.stat().st_mode & 0o777 == 0o700
+        assert await FileStorage(tmp_path / "artifacts").retrieve(str(path)) == (b"content", "text/plain")
+
+
 async def test_a_directory_that_strands_wrote_is_readable(tmp_path):
     import warnings
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from collections.abc import Callable, Mapping
 from types import ModuleType
 
 from holdfast.errors import MissingExtraError
 
-__all__ = ["import_extra", "lazily"]
+__all__ = ["import_extra", "lazily", "require_extra"]
 
 
 def import_extra(module: str, *, extra: str) -> ModuleType:
@@ -19,9 +20,13 @@ def import_extra(module: str, *, extra: str) -> ModuleType:
         missing = error.name or module
         if missing.startswith("holdfast"):
             raise
-        raise MissingExtraError(
-            f"{missing} is not installed; run: pip install 'holdfast[{extra}]'", name=missing
-        ) from error
+        raise _missing(missing, extra) from error
+
+
+def require_extra(module: str, *, extra: str) -> None:
+    """Raise now if *module* is not installed, without spending the time to import it."""
+    if importlib.util.find_spec(module) is None:
+        raise _missing(module, extra)
 
 
 def lazily(package: str, homes: Mapping[str, str], *, extra: str = "") -> Callable[[str], object]:
@@ -33,3 +38,7 @@ def lazily(package: str, homes: Mapping[str, str], *, extra: str = "") -> Callab
         return getattr(import_extra(homes[name], extra=extra), name)
 
     return load
+
+
+def _missing(module: str, extra: str) -> MissingExtraError:
+    return MissingExtraError(f"{module} is not installed; run: pip install 'holdfast[{extra}]'", name=module)

@@ -8,12 +8,12 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from typing import Protocol
 
-from holdfast.errors import InvalidValueError, NotFoundError
+from holdfast.errors import InvalidTypeError, InvalidValueError, NotFoundError
 from holdfast.storage.checks import check_range, check_reference, check_store
 from holdfast.storage.local_directory import LocalDirectory
 from holdfast.storage.names import may_be_artifact
 from holdfast.storage.protocols import Entry, Part
-from holdfast.storage.sandbox_directory import Sandbox, SandboxDirectory
+from holdfast.storage.sandbox_directory import Sandbox, SandboxDirectory, is_the_host
 
 __all__ = ["FileStorage"]
 
@@ -39,7 +39,8 @@ class FileStorage:
 
     A content appears whole or not at all. With *fsync* it is on the disk when `store` returns. References have the
     form of *artifact_dir*: relative stays relative, absolute stays absolute. A relative one is taken from where the
-    process is at its first use, and stays there. With a *sandbox*, all reading and writing goes through it.
+    process is at its first use, and stays there. With a *sandbox*, all reading and writing goes through it, unless it
+    is the host under another name.
     """
 
     def __init__(
@@ -50,25 +51,28 @@ class FileStorage:
         fsync: bool = False,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        if not isinstance(artifact_dir, (str, os.PathLike)):
+            raise InvalidTypeError(f"artifact_dir must be a path, got {type(artifact_dir).__name__}")
         self._artifact_dir = os.fspath(artifact_dir)
         if not self._artifact_dir or "\0" in self._artifact_dir:
             raise InvalidValueError(f"artifact_dir must be a path such as './artifacts', got {artifact_dir!r}")
-        if sandbox is not None and fsync:
-            raise InvalidValueError("fsync=True is for the host's disk; a sandbox offers no fsync. Drop one of the two")
         self._sandbox = sandbox
         self._fsync = fsync
         self._clock = clock
-        self._directory: _Directory = (
-            LocalDirectory(self._artifact_dir, fsync=fsync, clock=clock)
-            if sandbox is None
-            else SandboxDirectory(self._artifact_dir, sandbox, clock=clock)
-        )
+        self._directory = self._open_directory()
 
     def for_sandbox(self, sandbox: Sandbox) -> FileStorage:
         """Return this storage bound to *sandbox*; one that already has a sandbox keeps it and returns itself."""
         if self._sandbox is not None:
             return self
         return FileStorage(self._artifact_dir, sandbox=sandbox, fsync=self._fsync, clock=self._clock)
+
+    def _open_directory(self) -> _Directory:
+        if self._sandbox is None or is_the_host(self._sandbox):
+            return LocalDirectory(self._artifact_dir, fsync=self._fsync, clock=self._clock)
+        if self._fsync:
+            raise InvalidValueError("fsync=True is for the host's disk; a sandbox offers no fsync. Drop one of the two")
+        return SandboxDirectory(self._artifact_dir, self._sandbox, clock=self._clock)
 
     async def store(self, key: str, content: bytes, content_type: str = "text/plain") -> str:
         """Write a file and return its path, such as ``./artifacts/1763236334512_1_key.txt``."""

@@ -9,6 +9,7 @@ import os
 import stat
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from functools import cached_property
 from os.path import normpath
 
@@ -18,11 +19,12 @@ from holdfast.storage.metadata import (
     LEGACY_RECORD,
     Description,
     describe,
+    describe_by_name,
     encode_sidecar,
     read_legacy_record,
     sidecar_name,
 )
-from holdfast.storage.names import describes, file_name, parse
+from holdfast.storage.names import describes, file_name, may_be_artifact, parse
 from holdfast.storage.protocols import Entry, Part
 from holdfast.storage.publishing import make_private_directory, publish, supported, sweep
 from holdfast.storage.threads import WorkerThreads
@@ -50,11 +52,12 @@ class LocalDirectory:
         self._clock = clock
         self._numbers = itertools.count(1)
         self._swept = False
-        self._legacy: tuple[tuple[int, int, int], dict[str, str] | CorruptMetadataError] | None = None
+        self._legacy = _LegacyRecord(version=None)
 
     async def is_at(self, folder: str) -> bool:
         """Say whether *folder* names this directory. It is untrusted, so only its text is looked at."""
-        return await _THREADS.run(lambda: normpath(folder) in self._spellings())
+        with explained(f"find {self._given}"):
+            return await _THREADS.run(lambda: normpath(folder) in self._spellings())
 
     async def write(self, key: str, content: bytes, content_type: str) -> str:
         """Publish *content* under a name that no other process has or gets."""
@@ -124,30 +127,32 @@ class LocalDirectory:
             status = os.fstat(descriptor)
             if not _is_whole(status, description):
                 raise NotFoundError(name, "its content is not complete")
-            length = max(0, min(status.st_size if end is None else end, status.st_size) - start)
-            content = _read_fully(descriptor, start, length)
+            end = status.st_size if end is None else min(end, status.st_size)
+            content = _read_fully(descriptor, start, end - start)
             self._mark_used(descriptor, description.stored_at)
         return Part(content, description.content_type, start, status.st_size)
 
     def _remove(self, name: str) -> None:
-        name = self._full_name(name)
-        for path in (name, sidecar_name(name)):
-            with suppress(FileNotFoundError):
-                os.unlink(os.path.join(self._path, path))
+        """Remove a file, the content first: whoever reads meanwhile sees both files, or nothing."""
+        path = os.path.join(self._path, name)
+        if parse(name) is not None and _is_regular(path):
+            for file in (path, os.path.join(self._path, sidecar_name(name))):
+                with suppress(FileNotFoundError):
+                    os.unlink(file)
 
     def _clear(self) -> None:
         for name in self._names():
-            with suppress(NotFoundError):
-                self._remove(name)
+            self._remove(name)
         if os.path.isdir(self._path):
             sweep(self._path, self._clock())
 
     def _names(self) -> list[str]:
         try:
             with os.scandir(self._path) as listing:
-                return [entry.name for entry in listing if parse(entry.name) and entry.is_file(follow_symlinks=False)]
+                files = [entry.name for entry in listing if entry.is_file(follow_symlinks=False)]
         except FileNotFoundError:
             return []
+        return [name for name in files if may_be_artifact(name) and parse(name) is not None]
 
     def _entries_of(self, names: Iterable[str]) -> list[Entry]:
         return [entry for name in names if (entry := self._entry(name)) is not None]
@@ -155,8 +160,13 @@ class LocalDirectory:
     def _entry(self, name: str) -> Entry | None:
         try:
             description = self._describe(name)
+        except CorruptMetadataError as error:
+            # Listed all the same, so that it can be seen, counted and deleted.
+            logger.warning("%s", error)
+            description = describe_by_name(name)
+        try:
             status = os.lstat(os.path.join(self._path, name))
-        except (FileNotFoundError, NotFoundError):
+        except FileNotFoundError:
             return None
         if not _is_whole(status, description):
             return None
@@ -179,24 +189,29 @@ class LocalDirectory:
         raise NotFoundError(name, f"{len(matches)} files are named so; add the extension" if matches else _MISSING)
 
     def _describe(self, name: str) -> Description:
-        description = describe(name, self._content_of(sidecar_name(name)), self._legacy_record)
-        if description is None:
-            raise NotFoundError(name, _MISSING)
-        return description
+        return describe(name, self._content_of(sidecar_name(name)), self._legacy_types, folder=self._path)
 
-    def _legacy_record(self) -> dict[str, str]:
-        """Return the older tool's record, read again only when its file changed."""
+    def _legacy_types(self) -> dict[str, str]:
+        """Return the types that an older tool recorded, read again only when its file changed."""
         path = os.path.join(self._path, LEGACY_RECORD)
         try:
             status = os.lstat(path)
         except FileNotFoundError:
             return {}
         version = (status.st_ino, status.st_mtime_ns, status.st_size)
-        if self._legacy is None or self._legacy[0] != version:
-            self._legacy = (version, _load_legacy(path, self._content_of(LEGACY_RECORD) or b"{}"))
-        if isinstance(self._legacy[1], CorruptMetadataError):
-            raise self._legacy[1]
-        return self._legacy[1]
+        if self._legacy.version != version:
+            self._legacy = self._load_legacy_record(path, version)
+        if self._legacy.damage:
+            raise CorruptMetadataError(self._legacy.damage)
+        return self._legacy.types
+
+    def _load_legacy_record(self, path: str, version: tuple[int, int, int]) -> _LegacyRecord:
+        try:
+            raw = self._content_of(LEGACY_RECORD)
+            return _LegacyRecord(version, {} if raw is None else read_legacy_record(raw, path))
+        except (CorruptMetadataError, PermissionError) as error:
+            logger.warning("%s", error)
+            return _LegacyRecord(version, damage=str(error))
 
     def _content_of(self, name: str) -> bytes | None:
         try:
@@ -209,12 +224,10 @@ class LocalDirectory:
     def _opened(self, name: str) -> Iterator[int]:
         try:
             descriptor = os.open(os.path.join(self._path, name), _READ)
-        except FileNotFoundError:
-            raise NotFoundError(name, _MISSING) from None
         except OSError as error:
-            if error.errno != errno.ELOOP:
+            if error.errno not in _NO_SUCH_FILE:
                 raise
-            raise NotFoundError(name, "it is a symbolic link, which is not followed") from None
+            raise NotFoundError(name, _NO_SUCH_FILE[error.errno]) from None
         try:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise NotFoundError(name, "it is not a regular file")
@@ -226,12 +239,23 @@ class LocalDirectory:
         try:
             os.utime(descriptor, ns=(_nanoseconds(self._clock()), _nanoseconds(stored_at)))
         except OSError as error:
-            # A directory that may only be read is still worth reading.
-            if error.errno not in (errno.EPERM, errno.EACCES, errno.EROFS):
-                raise
+            # What may only be read is still worth reading.
+            logger.debug("cannot note a use in %s: %s", self._given, error)
 
 
 _MISSING = "no such file: never stored here, deleted or evicted"
+_NO_SUCH_FILE = {
+    errno.ENOENT: _MISSING,
+    errno.ENAMETOOLONG: _MISSING,
+    errno.ELOOP: "it is a symbolic link, which is not followed",
+}
+
+
+@dataclass(frozen=True)
+class _LegacyRecord:
+    version: tuple[int, int, int] | None
+    types: dict[str, str] = field(default_factory=dict)
+    damage: str = ""
 
 
 def _is_whole(status: os.stat_result, description: Description) -> bool:
@@ -247,16 +271,17 @@ def _nanoseconds(seconds: float) -> int:
     return round(seconds * 1e6) * 1_000
 
 
+def _is_regular(path: str) -> bool:
+    try:
+        return stat.S_ISREG(os.lstat(path).st_mode)
+    except FileNotFoundError:
+        return False
+
+
 def _read_fully(descriptor: int, start: int, length: int) -> bytes:
+    if length <= 0:
+        return b""
     content = os.pread(descriptor, length, start)
     while len(content) < length and (more := os.pread(descriptor, length - len(content), start + len(content))):
         content += more
     return content
-
-
-def _load_legacy(path: str, raw: bytes) -> dict[str, str] | CorruptMetadataError:
-    try:
-        return read_legacy_record(raw, path)
-    except CorruptMetadataError as error:
-        logger.warning("%s", error)
-        return error

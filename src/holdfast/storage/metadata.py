@@ -8,15 +8,24 @@ written.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from holdfast.errors import CorruptMetadataError
+from holdfast.errors import CorruptMetadataError, NotFoundError
 from holdfast.storage import names
 from holdfast.storage.checks import is_content_type
 
-__all__ = ["LEGACY_RECORD", "Description", "describe", "encode_sidecar", "read_legacy_record", "sidecar_name"]
+__all__ = [
+    "LEGACY_RECORD",
+    "Description",
+    "describe",
+    "describe_by_name",
+    "encode_sidecar",
+    "read_legacy_record",
+    "sidecar_name",
+]
 
 LEGACY_RECORD = ".metadata.json"
 _UNKNOWN_TYPE = "application/octet-stream"
@@ -43,31 +52,33 @@ def encode_sidecar(key: str, content_type: str, size: int) -> str:
 
 
 def describe(
-    name: str, sidecar: bytes | str | None, legacy_record: Callable[[], Mapping[str, str]]
-) -> Description | None:
-    """Describe the file *name*, or return None if no artifact is named like this."""
+    name: str, sidecar: bytes | str | None, legacy_types: Callable[[], Mapping[str, str]], *, folder: str
+) -> Description:
+    """Describe the artifact *name* in *folder*; what an older tool recorded is asked for only if need be."""
+    by_name = describe_by_name(name)
+    if sidecar is not None:
+        return _from_sidecar(os.path.join(folder, sidecar_name(name)), sidecar, by_name.stored_at)
+    try:
+        recorded = legacy_types().get(name)
+    except CorruptMetadataError:
+        if by_name.content_type == _UNKNOWN_TYPE:
+            raise
+        return by_name
+    return by_name if recorded is None else replace(by_name, content_type=recorded)
+
+
+def describe_by_name(name: str) -> Description:
+    """Describe an artifact by what its name alone tells."""
     parsed = names.parse(name)
     if parsed is None:
-        return None
-    if sidecar is not None:
-        return _from_sidecar(sidecar_name(name), sidecar, parsed.stored_at)
-    return Description(parsed.key, _type_of(name, parsed.content_type, legacy_record), parsed.stored_at)
+        raise NotFoundError(name, "nothing stored here is named so")
+    return Description(parsed.key, parsed.content_type or _UNKNOWN_TYPE, parsed.stored_at)
 
 
 def read_legacy_record(raw: bytes | str, path: str) -> dict[str, str]:
     """Return the content types that strands-agents recorded for a directory, by file name."""
     record = _decode(raw, path)
     return {name: kind if is_content_type(kind) else _UNKNOWN_TYPE for name, kind in record.items()}
-
-
-def _type_of(name: str, from_extension: str | None, legacy_record: Callable[[], Mapping[str, str]]) -> str:
-    try:
-        recorded = legacy_record().get(name)
-    except CorruptMetadataError:
-        if from_extension is None:
-            raise
-        return from_extension
-    return recorded or from_extension or _UNKNOWN_TYPE
 
 
 def _from_sidecar(path: str, raw: bytes | str, stored_at: float) -> Description:

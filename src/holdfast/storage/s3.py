@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import re
 import time
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, unquote
 
 from holdfast.errors import InvalidValueError, NotFoundError, StorageError
-from holdfast.extras import import_extra
+from holdfast.extras import require_extra
 from holdfast.storage.checks import check_range, check_reference, check_store
 from holdfast.storage.names import may_be_artifact, parse_stem, safe_key
 from holdfast.storage.protocols import Entry, Part
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     import boto3
     from botocore.config import Config
 
-    from holdfast.storage.s3_bucket import Found
+    from holdfast.storage.s3_bucket import Bucket, Found
 
 __all__ = ["S3Storage"]
 
@@ -32,6 +34,7 @@ _NAMES_TO_TRY = 1_000
 _USES_REMEMBERED = 10_000
 _LONGEST_KEY_METADATA = 1_024
 _KEY = "holdfast-key"
+_BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}")
 
 
 class S3Storage:
@@ -53,19 +56,15 @@ class S3Storage:
         endpoint_url: str | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        if not bucket or "/" in bucket:
-            raise InvalidValueError(f"bucket must be the bare name of a bucket, got {bucket!r}")
+        if not isinstance(bucket, str) or not _BUCKET.fullmatch(bucket):
+            raise InvalidValueError(f"bucket must be the bare name of a bucket, such as 'my-agents', got {bucket!r}")
         if endpoint_url is not None and not endpoint_url.startswith(("http://", "https://")):
             raise InvalidValueError(f"endpoint_url must start with http:// or https://, got {endpoint_url!r}")
-        import_extra("boto3", extra="s3")
-        from holdfast.storage.s3_bucket import Bucket, make_client
-
+        require_extra("boto3", extra="s3")
         self._name = bucket
-        self._prefix = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
-        self._bucket = Bucket(
-            bucket,
-            lambda: make_client(boto_session, boto_client_config, region_name, endpoint_url, connections=_AT_ONCE),
-        )
+        self._prefix = _normal(prefix)
+        self._client_options = (boto_session, boto_client_config, region_name, endpoint_url)
+        self._opened: Bucket | None = None
         self._clock = clock
         self._numbers = itertools.count(1)
         self._uses: dict[str, float] = {}
@@ -76,21 +75,23 @@ class S3Storage:
         metadata = {} if safe_key(key) == key else {_KEY: _in_ascii(key)}
         for number in itertools.islice(self._numbers, _NAMES_TO_TRY):
             object_key = f"{self._prefix}{int(self._clock() * 1000)}_{number}_{safe_key(key)}"
-            if await self._call("store", self._bucket.put_new, object_key, content, content_type, metadata):
+            bucket = await self._bucket()
+            if await self._call("store", bucket.put_new, object_key, content, content_type, metadata):
                 return self._reference(object_key)
         raise StorageError(f"cannot store in {self._where}: {_NAMES_TO_TRY} keys in a row were taken")
 
     async def retrieve(self, reference: str) -> tuple[bytes, str]:
         """Return content and content type. A raw object key does as well."""
         object_key = self._key_in(reference)
-        found = self._used(reference, object_key, await self._call("read", self._bucket.get, object_key))
+        answer = await self._call("read", (await self._bucket()).get, object_key)
+        found = self._used(reference, object_key, answer)
         return found.content, found.content_type
 
     async def retrieve_range(self, reference: str, start: int, end: int) -> Part:
         """Download a part of an object without the rest."""
         check_range(start, end)
         object_key = self._key_in(reference)
-        answer = await self._call("read", self._bucket.get_range, object_key, start, end)
+        answer = await self._call("read", (await self._bucket()).get_range, object_key, start, end)
         found = self._used(reference, object_key, answer)
         return Part(found.content, found.content_type, start, found.total_size)
 
@@ -100,24 +101,37 @@ class S3Storage:
             object_key = self._key_in(reference)
         except NotFoundError:
             return
-        await self._call("delete", self._bucket.delete, object_key)
+        await self._call("delete", (await self._bucket()).delete, object_key)
 
     async def entries(self) -> AsyncIterator[Entry]:
         """Yield an entry for every artifact directly under the prefix. Asks S3 once for each: types are not listed."""
+        head = (await self._bucket()).head
         async for object_keys in self._pages():
-            answers = await asyncio.gather(*(self._call("list", self._bucket.head, key) for key in object_keys))
+            answers = await asyncio.gather(*(self._call("list", head, key) for key in object_keys))
             for object_key, found in zip(object_keys, answers, strict=True):
                 if found is not None:
                     yield self._entry(object_key, found)
 
     async def clear(self) -> None:
         """Remove every artifact directly under the prefix. Other objects stay."""
+        delete_many = (await self._bucket()).delete_many
         async for object_keys in self._pages():
-            await self._call("clear", self._bucket.delete_many, object_keys)
+            await self._call("clear", delete_many, object_keys)
 
     @property
     def _where(self) -> str:
         return f"s3://{self._name}/{self._prefix}"
+
+    async def _bucket(self) -> Bucket:
+        """Import boto3 in a thread, at the first call: it takes a fifth of a second."""
+        if self._opened is None:
+            self._opened = await _THREADS.run(self._open)
+        return self._opened
+
+    def _open(self) -> Bucket:
+        from holdfast.storage.s3_bucket import Bucket, make_client
+
+        return Bucket(self._name, partial(make_client, *self._client_options, connections=_AT_ONCE))
 
     async def _call(self, verb: str, function: Callable[..., T], *args: Any) -> T:
         from holdfast.storage.s3_errors import explained
@@ -126,7 +140,7 @@ class S3Storage:
             return await _THREADS.run(function, *args)
 
     async def _pages(self) -> AsyncIterator[list[str]]:
-        pages = self._bucket.pages(self._prefix)
+        pages = (await self._bucket()).pages(self._prefix)
         while (page := await self._call("list", next, pages, None)) is not None:
             if artifacts := [key for key in page if may_be_artifact(key[len(self._prefix) :])]:
                 yield artifacts
@@ -165,6 +179,13 @@ class S3Storage:
             stored_at=stored_at,
             last_used=self._uses.get(object_key, stored_at),
         )
+
+
+def _normal(prefix: str) -> str:
+    segments = prefix.strip("/").split("/")
+    if prefix.strip("/") and not {"", ".", ".."}.isdisjoint(segments):
+        raise InvalidValueError(f"prefix must be a path without empty, '.' and '..' segments, got {prefix!r}")
+    return f"{'/'.join(segments)}/" if prefix.strip("/") else ""
 
 
 def _in_ascii(key: str) -> str:

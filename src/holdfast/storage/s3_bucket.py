@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import boto3
@@ -19,6 +20,7 @@ __all__ = ["Bucket", "Found", "make_client"]
 
 _WRITE_MARK = "holdfast-write"
 _SMALL_BODY = 1_000_000
+_LARGEST_OFFSET = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ def make_client(
     *,
     connections: int,
 ) -> Any:
-    """Build a boto3 client. What *config* says wins; else it gives up on a dead endpoint within a minute."""
+    """Build a boto3 client. What *config* says wins; else boto3 waits less and tries fewer times than by default."""
     defaults = Config(
         max_pool_connections=connections,
         connect_timeout=10,
@@ -59,13 +61,27 @@ def _send_small_bodies_at_once(params: dict[str, Any], **_: Any) -> None:
         params["headers"].pop("Expect", None)
 
 
+class _ForkSafeLock:
+    """A lock that a forked process gets anew, in case a thread of its parent held it."""
+
+    def __init__(self) -> None:
+        self.renew()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self.renew)
+
+    def renew(self) -> None:
+        self.lock = threading.Lock()
+
+
+_MAKING_CLIENTS = _ForkSafeLock()
+
+
 class Bucket:
     """Safe in many threads and after a fork. Raises botocore's errors; None and False stand for plain answers."""
 
     def __init__(self, name: str, make_client: Callable[[], Any]) -> None:
         self._name = name
         self._make_client = make_client
-        self._lock = threading.Lock()
         self._client_of_process: tuple[int, Any] | None = None
 
     def put_new(self, key: str, content: bytes, content_type: str, metadata: Mapping[str, str]) -> bool:
@@ -92,16 +108,20 @@ class Bucket:
 
     def get_range(self, key: str, start: int, end: int) -> Found | None:
         """Download bytes *start* up to *end*; fewer, or none, if the object is shorter."""
-        if start == end:
+        end = min(end, _LARGEST_OFFSET)
+        if start >= end:
             return self.head(key)
+        ask = partial(self._client.get_object, Bucket=self._name, Key=key, Range=f"bytes={start}-{end - 1}")
         try:
-            return self._found(
-                lambda: self._client.get_object(Bucket=self._name, Key=key, Range=f"bytes={start}-{end - 1}")
-            )
+            found = self._found(ask)
         except ClientError as error:
             if not is_past_the_end(error):
                 raise
             return self.head(key)
+        # A server may answer a range with the whole.
+        if found is not None and len(found.content) > end - start:
+            return replace(found, content=found.content[start:end])
+        return found
 
     def head(self, key: str) -> Found | None:
         """Ask for an object without its content."""
@@ -128,7 +148,7 @@ class Bucket:
     @property
     def _client(self) -> Any:
         """The client of this process: after a fork, its connections belong to the parent."""
-        with self._lock:
+        with _MAKING_CLIENTS.lock:
             if self._client_of_process is None or self._client_of_process[0] != os.getpid():
                 self._client_of_process = (os.getpid(), self._make_client())
             return self._client_of_process[1]

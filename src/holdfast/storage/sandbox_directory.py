@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import posixpath
 from collections.abc import AsyncIterator, Callable
@@ -22,8 +21,10 @@ from holdfast.storage.metadata import (
 from holdfast.storage.names import file_name, known_extensions, parse
 from holdfast.storage.protocols import Entry, Part
 
-__all__ = ["Sandbox", "SandboxDirectory"]
+__all__ = ["Sandbox", "SandboxDirectory", "is_the_host"]
 
+_HOSTS = {"strands.sandbox.not_a_sandbox_local_environment.NotASandboxLocalEnvironment"}
+_MISSING = "no such file in the sandbox: never stored there, or deleted"
 # What sandboxes raise for a file that is not there; dictionary-backed ones raise KeyError.
 _ABSENT = (FileNotFoundError, KeyError)
 
@@ -49,6 +50,15 @@ class Sandbox(Protocol):
         ...
 
 
+def is_the_host(sandbox: Sandbox) -> bool:
+    """Say whether a "sandbox" only passes on to this machine's own files, as the default one of strands-agents does.
+
+    Going there directly keeps files private, writes atomic and the event loop free, which that one does not.
+    """
+    kind = type(sandbox)
+    return f"{kind.__module__}.{kind.__qualname__}" in _HOSTS
+
+
 class SandboxDirectory:
     """Artifacts in a sandbox. It has no rename, so a sidecar written first tells a whole content from a part."""
 
@@ -61,8 +71,6 @@ class SandboxDirectory:
         self._path = artifact_dir
         self._sandbox = sandbox
         self._clock = clock
-        # Nothing can be created exclusively in a sandbox, so writers start their numbers far apart.
-        self._numbers = itertools.count(int.from_bytes(os.urandom(5), "big"))
 
     async def is_at(self, folder: str) -> bool:
         """Say whether *folder* names this directory. It is untrusted, so only its text is looked at."""
@@ -70,11 +78,17 @@ class SandboxDirectory:
 
     async def write(self, key: str, content: bytes, content_type: str) -> str:
         """Write sidecar, then content. The entry exists from the moment its content is whole."""
-        name = file_name(int(self._clock() * 1000), next(self._numbers), key, content_type)
+        # Nothing can be created exclusively in a sandbox, so the number is one that nobody else will choose.
+        number = int.from_bytes(os.urandom(5), "big")
+        name = file_name(int(self._clock() * 1000), number, key, content_type)
         sidecar = encode_sidecar(key, content_type, len(content))
         with explained(f"store in {self._path} of the sandbox"):
-            await self._sandbox.write_text(self._at(sidecar_name(name)), sidecar)
-            await self._sandbox.write_file(self._at(name), content)
+            try:
+                await self._sandbox.write_text(self._at(sidecar_name(name)), sidecar)
+                await self._sandbox.write_file(self._at(name), content)
+            except OSError:
+                await self._discard(name)
+                raise
         return name
 
     async def read(self, name: str, start: int, end: int | None) -> Part:
@@ -86,9 +100,10 @@ class SandboxDirectory:
         return Part(content[start:end], description.content_type, start, len(content))
 
     async def remove(self, name: str) -> None:
-        """Remove a file by its name or stem."""
+        """Remove a file."""
         remove_file = self._optional("remove_file")
-        name, _ = await self._find(name)
+        if parse(name) is None:
+            return
         with explained(f"remove {name} from the sandbox"):
             for path in (name, sidecar_name(name)):
                 with suppress(*_ABSENT):
@@ -96,18 +111,17 @@ class SandboxDirectory:
 
     async def entries(self) -> AsyncIterator[Entry]:
         """Yield what is there, with bare names as references. A sandbox tells no time of use but the first."""
-        for name in await self._names():
+        for info in await self._listing():
             with suppress(NotFoundError):
-                content = await self._content(name)
-                about = await self._describe(name)
-                if about.size in (None, len(content)):
-                    yield Entry(name, about.key, about.content_type, len(content), about.stored_at, about.stored_at)
+                about = await self._describe(info.name)
+                size = info.size if info.size is not None else len(await self._content(info.name))
+                if about.size in (None, size):
+                    yield Entry(info.name, about.key, about.content_type, size, about.stored_at, about.stored_at)
 
     async def clear(self) -> None:
         """Remove every artifact."""
-        for name in await self._names():
-            with suppress(NotFoundError):
-                await self.remove(name)
+        for info in await self._listing():
+            await self.remove(info.name)
 
     def _at(self, name: str) -> str:
         return posixpath.join(self._path, name)
@@ -119,40 +133,52 @@ class SandboxDirectory:
             raise StorageError(f"this needs a sandbox with {operation}, which {type(self._sandbox).__name__} lacks")
         return method
 
-    async def _names(self) -> list[str]:
+    async def _listing(self) -> list[Any]:
         list_files = self._optional("list_files")
         with explained(f"list {self._path} of the sandbox"):
             try:
                 listing = await list_files(self._path)
             except _ABSENT:
                 return []
-        return [info.name for info in listing if not info.is_dir and parse(info.name) is not None]
+        return [info for info in listing if not info.is_dir and parse(info.name) is not None]
 
     async def _find(self, name: str) -> tuple[str, bytes]:
-        candidates = [name] if parse(name) else []
-        for candidate in candidates + [f"{name}.{extension}" for extension in known_extensions()]:
+        """Return name and content of the artifact that *name* is the name or the stem of."""
+        if parse(name) is not None:
+            with suppress(NotFoundError):
+                return name, await self._content(name)
+        for candidate in await self._names_with_stem(name):
             with suppress(NotFoundError):
                 return candidate, await self._content(candidate)
-        raise NotFoundError(name, "no such file in the sandbox: never stored there, or deleted")
+        raise NotFoundError(name, _MISSING)
+
+    async def _names_with_stem(self, stem: str) -> list[str]:
+        """Ask the sandbox, if it lists files; else guess."""
+        if hasattr(self._sandbox, "list_files"):
+            return [info.name for info in await self._listing() if info.name.rpartition(".")[0] == stem]
+        return [f"{stem}.{extension}" for extension in known_extensions()]
+
+    async def _discard(self, name: str) -> None:
+        """Remove what a failed write left, where the sandbox can; else its sidecar gives it away as incomplete."""
+        with suppress(StorageError, OSError):
+            await self.remove(name)
 
     async def _content(self, name: str) -> bytes:
         with explained(f"read {name} in the sandbox"):
             try:
                 return await self._sandbox.read_file(self._at(name))
             except _ABSENT:
-                raise NotFoundError(name, "no such file in the sandbox: never stored there, or deleted") from None
+                raise NotFoundError(name, _MISSING) from None
 
     async def _describe(self, name: str) -> Description:
         sidecar = await self._text(sidecar_name(name))
-        legacy = await self._text(LEGACY_RECORD) if sidecar is None else None
-        description = describe(
+        record = await self._text(LEGACY_RECORD) if sidecar is None else None
+        return describe(
             name,
             sidecar,
-            lambda: {} if legacy is None else read_legacy_record(legacy, self._at(LEGACY_RECORD)),
+            lambda: {} if record is None else read_legacy_record(record, self._at(LEGACY_RECORD)),
+            folder=self._path,
         )
-        if description is None:
-            raise NotFoundError(name, "nothing stored here has a name of this form")
-        return description
 
     async def _text(self, name: str) -> str | None:
         with explained(f"read {name} in the sandbox"):
@@ -160,3 +186,5 @@ class SandboxDirectory:
                 return await self._sandbox.read_text(self._at(name))
             except _ABSENT:
                 return None
+            except UnicodeDecodeError:
+                return "not text"

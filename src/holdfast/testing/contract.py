@@ -227,7 +227,20 @@ class StorageContract:
 
     @pytest.mark.parametrize(
         ("start", "end"),
-        [(0, 0), (0, 1), (0, 10), (3, 7), (9, 10), (10, 10), (0, 99), (9, 99), (10, 99), (50, 99)],
+        [
+            (0, 0),
+            (0, 1),
+            (0, 10),
+            (3, 7),
+            (9, 10),
+            (10, 10),
+            (0, 99),
+            (9, 99),
+            (10, 99),
+            (50, 99),
+            (3, 2**70),
+            (2**70, 2**70 + 1),
+        ],
     )
     async def test_a_range_is_a_slice(self, storage: Storage, start: int, end: int) -> None:
         if not isinstance(storage, SupportsRange):
