@@ -40,6 +40,22 @@ _LISTING_STEP = 256
 # Neither a symlink nor a named pipe in the directory may lead a reader elsewhere or make it wait.
 _READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
+_MISSING = "no such file: never stored here, deleted or evicted"
+_NO_SUCH_FILE = {
+    errno.ENOENT: _MISSING,
+    errno.ENAMETOOLONG: _MISSING,
+    errno.ELOOP: "it is a symbolic link, which is not followed",
+}
+
+
+@dataclass(frozen=True)
+class _LegacyRecord:
+    """What `.metadata.json` said when its file was last read, or how it was damaged."""
+
+    version: tuple[int, int, int] | None
+    types: dict[str, str] = field(default_factory=dict)
+    damage: str = ""
+
 
 class LocalDirectory:
     """Artifacts as files. Blocking work runs in threads; see `publishing` for how a file comes in."""
@@ -73,7 +89,7 @@ class LocalDirectory:
             return await _THREADS.run(self._read, name, start, end)
 
     async def remove(self, name: str) -> None:
-        """Remove a file by its name or stem."""
+        """Remove a file."""
         with explained(f"remove {name} from {self._given}"):
             await _THREADS.run(self._remove, name)
 
@@ -241,21 +257,6 @@ class LocalDirectory:
         except OSError as error:
             # What may only be read is still worth reading.
             logger.debug("cannot note a use in %s: %s", self._given, error)
-
-
-_MISSING = "no such file: never stored here, deleted or evicted"
-_NO_SUCH_FILE = {
-    errno.ENOENT: _MISSING,
-    errno.ENAMETOOLONG: _MISSING,
-    errno.ELOOP: "it is a symbolic link, which is not followed",
-}
-
-
-@dataclass(frozen=True)
-class _LegacyRecord:
-    version: tuple[int, int, int] | None
-    types: dict[str, str] = field(default_factory=dict)
-    damage: str = ""
 
 
 def _is_whole(status: os.stat_result, description: Description) -> bool:
