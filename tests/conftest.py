@@ -12,7 +12,7 @@ from blockbuster import blockbuster_ctx
 from holdfast import S3Storage
 from holdfast.testing.seaweed import S3Server, seaweedfs
 
-pytest.register_assert_rewrite("holdfast.testing.contract", "holdfast.testing.machine", "own_contract")
+pytest.register_assert_rewrite("own_contract")
 
 
 @pytest.fixture(autouse=True)

@@ -455,6 +455,7 @@ async def test_two_storages_never_take_the_same_name(folder):
 async def test_a_large_store_does_not_delay_a_reader_of_another_entry(folder):
     storage = FileStorage(folder)
     reference = await storage.store("small", b"content")
-    large = asyncio.create_task(storage.store("large", bytes(50_000_000)))
+    large = asyncio.create_task(storage.store("large", bytes(400_000_000)))
     assert await storage.retrieve(reference) == (b"content", "text/plain")
+    assert not large.done()
     await large

@@ -79,8 +79,21 @@ def test_about_fifteen_names_at_the_top():
         holdfast.Nonsense  # noqa: B018
 
 
+def test_public_names_are_seen_before_they_are_loaded():
+    assert set(holdfast.__all__) <= set(dir(holdfast))
+
+
 def test_the_package_is_typed():
     assert (SOURCE / "py.typed").exists()
+
+
+@pytest.mark.extended
+def test_a_misspelt_name_is_a_type_error(tmp_path):
+    (tmp_path / "typo.py").write_text("from holdfast import FileStorage, FileStorag\n")
+    command = [sys.executable, "-m", "mypy", "--strict", "--python-executable", sys.executable, "typo.py"]
+    answer = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert 'has no attribute "FileStorag"' in answer.stdout
+    assert "Found 1 error" in answer.stdout
 
 
 def test_public_functions_and_classes_are_documented():

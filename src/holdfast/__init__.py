@@ -25,4 +25,4 @@ __all__ = [
 
 _IN_ERRORS = dict.fromkeys(("HoldfastError", "NotFoundError", "StorageError"), "holdfast.errors")
 
-__getattr__ = lazily(__name__, dict.fromkeys(__all__, "holdfast.storage") | _IN_ERRORS)
+lazily(globals(), dict.fromkeys(__all__, "holdfast.storage") | _IN_ERRORS)

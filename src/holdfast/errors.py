@@ -11,7 +11,8 @@
     + CorruptMetadataError                    a file that describes entries cannot be read
     + SharedStorageError (also ValueError)    a storage that serves one agent was given to two
 
-`holdfast.storage.s3` adds `S3RefusedError`, which is a StorageError and botocore's ClientError.
+`holdfast.storage.s3_errors` adds `S3RefusedError`, a StorageError that is also botocore's ClientError, and
+`S3UnreachableError`, a StorageAccessError.
 """
 
 from __future__ import annotations

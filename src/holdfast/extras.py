@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import ModuleType
 
 from holdfast.errors import MissingExtraError
@@ -29,15 +29,17 @@ def require_extra(module: str, *, extra: str) -> None:
         raise _missing(module, extra)
 
 
-def lazily(package: str, homes: Mapping[str, str], *, extra: str = "") -> Callable[[str], object]:
-    """Return a module ``__getattr__`` that loads each public name from its home when it is first used."""
+def lazily(module: dict[str, object], homes: Mapping[str, str], *, extra: str = "") -> None:
+    """Give a module, by its ``globals()``, public names that are loaded from their homes when first used."""
 
     def load(name: str) -> object:
         if name not in homes:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_extra(homes[name], extra=extra), name)
+            raise AttributeError(f"module {module['__name__']!r} has no attribute {name!r}")
+        module[name] = value = getattr(import_extra(homes[name], extra=extra), name)
+        return value
 
-    return load
+    module["__getattr__"] = load
+    module["__dir__"] = lambda: sorted({*module, *homes})
 
 
 def _missing(module: str, extra: str) -> MissingExtraError:

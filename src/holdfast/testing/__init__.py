@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from holdfast.extras import lazily
@@ -13,8 +14,12 @@ if TYPE_CHECKING:
 
 __all__ = ["FakeClock", "FlakyStorage", "SlowStorage", "StorageContract", "storage_machine"]
 
-__getattr__ = lazily(
-    __name__,
+if "pytest" in sys.modules:
+    # So that a failing contract test shows what it compared, in anybody's project.
+    sys.modules["pytest"].register_assert_rewrite("holdfast.testing.contract", "holdfast.testing.machine")
+
+lazily(
+    globals(),
     {
         "FakeClock": "holdfast.testing.fakes",
         "FlakyStorage": "holdfast.testing.fakes",

@@ -110,7 +110,10 @@ class StorageContract:
     @pytest.mark.parametrize("content", **by_name(CONTENTS))
     async def test_content_comes_back_unchanged(self, storage: Storage, content: bytes) -> None:
         reference = await storage.store("key", content)
-        assert await storage.retrieve(reference) == (content, "text/plain")
+        for _ in range(2):
+            found = await storage.retrieve(reference)
+            assert found == (content, "text/plain")
+            assert [type(part) for part in found] == [bytes, str]
 
     @pytest.mark.parametrize("content_type", CONTENT_TYPES)
     async def test_content_type_comes_back_unchanged(self, storage: Storage, content_type: str) -> None:
@@ -140,13 +143,14 @@ class StorageContract:
         assert len(set(references)) == len(contents)
         found = await asyncio.gather(*map(storage.retrieve, references))
         assert [content for content, _ in found] == contents
+        if isinstance(storage, SupportsEntries):
+            assert {entry.reference async for entry in storage.entries()} == set(references)
 
     @pytest.mark.parametrize("reference", **by_name(STRAY_REFERENCES))
     async def test_a_stray_reference_is_not_found(self, storage: Storage, reference: str) -> None:
         await storage.store("key", b"content")
-        with pytest.raises(KeyError) as caught:
+        with pytest.raises(KeyError):
             await storage.retrieve(reference)
-        assert len(str(caught.value)) < 1_000
 
     @pytest.mark.parametrize("reference", [None, 7, b"key"])
     async def test_a_reference_that_is_no_string_is_refused(self, storage: Storage, reference: Any) -> None:
@@ -177,6 +181,9 @@ class StorageContract:
         await storage.delete(gone)
         with pytest.raises(KeyError):
             await storage.retrieve(gone)
+        if isinstance(storage, SupportsRange):
+            with pytest.raises(KeyError):
+                await storage.retrieve_range(gone, 0, 1)
         assert await storage.retrieve(kept) == (b"kept", "text/plain")
 
     async def test_deleting_again_is_quiet(self, storage: Storage) -> None:

@@ -26,7 +26,7 @@ def storage_machine(
     """Return a state machine class; its ``TestCase`` attribute is what pytest collects.
 
     *open_storage* returns the same store each time it is called; it is cleared before each run. With
-    *survives_reopening*, it is opened anew now and then, as a restarted process would.
+    *survives_reopening*, it is opened anew now and then, as a restarted process would. It needs all optional verbs.
     """
 
     class StorageMachine(RuleBasedStateMachine):
@@ -38,6 +38,7 @@ def storage_machine(
             self.storage = open_storage()
             self.run(_awaited(self.storage.clear))
             self.model: dict[str, tuple[str, bytes, str]] = {}
+            self.issued: set[str] = set()
 
         def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
             return self.loop.run_until_complete(coroutine)
@@ -48,7 +49,8 @@ def storage_machine(
         @rule(target=references, key=KEYS, content=st.binary(max_size=300), content_type=CONTENT_TYPES)
         def store(self, key: str, content: bytes, content_type: str) -> str:
             reference = self.run(self.storage.store(key, content, content_type))
-            assert reference not in self.model
+            assert reference not in self.issued
+            self.issued.add(reference)
             self.model[reference] = (key, content, content_type)
             return reference  # type: ignore[no-any-return]
 
@@ -60,12 +62,17 @@ def storage_machine(
             with pytest.raises(KeyError):
                 self.run(self.storage.retrieve(reference))
 
-        @rule(reference=references, start=st.integers(0, 320), length=st.integers(0, 320))
-        def retrieve_range(self, reference: str, start: int, length: int) -> None:
-            if reference in self.model:
-                part = self.run(self.storage.retrieve_range(reference, start, start + length))
-                content = self.model[reference][1]
-                assert (part.content, part.total_size) == (content[start : start + length], len(content))
+        @rule(reference=references, data=st.data())
+        def retrieve_range(self, reference: str, data: st.DataObject) -> None:
+            if reference not in self.model:
+                with pytest.raises(KeyError):
+                    self.run(self.storage.retrieve_range(reference, 0, 1))
+                return
+            content = self.model[reference][1]
+            offsets = st.integers(0, len(content) + 2)
+            start, end = sorted((data.draw(offsets), data.draw(offsets)))
+            part = self.run(self.storage.retrieve_range(reference, start, end))
+            assert (part.content, part.start, part.total_size) == (content[start:end], start, len(content))
 
         @rule(reference=references)
         def delete(self, reference: str) -> None:
