@@ -1,8 +1,9 @@
 """Storage measured beside strands-agents, and beside the least that Python itself needs.
 
-Every figure is a ratio, or a limit, measured in one run on one machine: rounds of each contender alternate, each in a
-directory of its own, and the median counts. `make bench` prints the table and writes benchmarks/storage.latest.json;
-with --readme, the figures go to README and benchmarks/storage.json instead.
+Every figure is a ratio, or a limit, measured in one run on one machine: rounds of the contenders alternate, and the
+median counts. `make bench` prints the table and writes benchmarks/storage.latest.json; with --readme, the figures go
+to README and benchmarks/storage.json instead. Leave five minutes between runs: ext4 is slow to create files for that
+long after thousands were deleted, and a run ends by deleting its own.
 """
 
 from __future__ import annotations
@@ -124,17 +125,16 @@ def measure_files() -> list[Row]:
 
 
 def storers(parent: Path) -> dict[str, Callable[[], float]]:
-    """Each has a directory of its own, filled once: file systems are slow for a while after many deletions."""
-    ours, at_once = FileStorage(parent / "ours"), FileStorage(parent / "at-once")
+    """All but strands share one directory, filled once: a file system is slower in some places than in others."""
     theirs = strands_files(filled(parent / "theirs", 10_000))
-    for name, entries in (("ours", 10_000), ("at-once", 10_000), ("bare", 10_000)):
-        filled(parent / name, entries)
+    shared = filled(parent / "shared", 10_000)
+    ours = FileStorage(shared)
     os.sync()
     return {
         "ours": lambda: seconds_per_store(ours, 96),
-        "ours, 8 at once": lambda: seconds_per_store(at_once, 96, at_once=8),
+        "ours, 8 at once": lambda: seconds_per_store(ours, 96, at_once=8),
         "ours among 100": lambda: seconds_per_store(FileStorage(filled(parent / f"{time.time_ns()}", 100)), 96),
-        "bare": lambda: seconds_per_bare_store(parent / "bare", 96),
+        "bare": lambda: seconds_per_bare_store(shared, 96),
         "strands": lambda: seconds_per_store(theirs, 8),
     }
 
