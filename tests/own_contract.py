@@ -7,6 +7,7 @@ import pytest
 from holdfast import HoldfastError, NotFoundError, Storage
 from holdfast.storage import SupportsClear, SupportsDelete, SupportsEntries, SupportsRange
 from holdfast.testing import StorageContract
+from holdfast.testing.contract import STRAY_REFERENCES, by_name
 
 
 class OwnStorageContract(StorageContract):
@@ -14,13 +15,14 @@ class OwnStorageContract(StorageContract):
         for protocol in (SupportsClear, SupportsDelete, SupportsEntries, SupportsRange):
             assert isinstance(storage, protocol)
 
-    @pytest.mark.parametrize("reference", ["nothing-here", "", "../../etc/passwd", "1_1_x.txt"])
+    @pytest.mark.parametrize("reference", **by_name(STRAY_REFERENCES))
     async def test_what_is_not_found_says_which_and_why(self, storage: Storage, reference: str):
         for attempt in (storage.retrieve(reference), storage.retrieve_range(reference, 0, 1)):
             with pytest.raises(NotFoundError) as caught:
                 await attempt
             assert caught.value.reference == reference
             assert caught.value.reason in str(caught.value)
+            assert len(str(caught.value)) < 1_000
 
     async def test_bad_arguments_say_what_is_allowed(self, storage: Storage):
         for attempt, advice in (

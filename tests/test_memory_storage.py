@@ -80,8 +80,10 @@ async def test_one_agent_at_a_time_when_turns_evict():
 
 async def test_agents_may_share_what_does_not_evict():
     storage = InMemoryStorage(evict_after_turns=None)
-    storage.bind(object())
-    storage.bind(object())
+    for _ in range(2):
+        storage.bind(object())
+        await storage.store("key", b"content")
+    assert len([entry async for entry in storage.entries()]) == 2
 
 
 async def test_an_owner_is_told_from_an_equal_one():

@@ -279,6 +279,21 @@ class TestFaults:
                 await storage.retrieve("1_1_key")
 
 
+@pytest.mark.parametrize(("start", "end"), [(0, 4), (3, 5), (3, 99), (99, 100)])
+async def test_a_server_that_answers_a_range_with_the_whole_is_understood(open_s3, start, end):
+    class Generous(Ailing):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", "10")
+            self.end_headers()
+            self.wfile.write(b"0123456789")
+
+    with serving(Generous) as port:
+        storage = open_s3(endpoint_url=f"http://127.0.0.1:{port}", boto_client_config=NO_RETRIES, prefix="")
+        part = await storage.retrieve_range("1_1_key", start, end)
+    assert (part.content, part.total_size) == (b"0123456789"[start:end], 10)
+
+
 def test_the_users_client_configuration_wins():
     from holdfast.storage.s3_bucket import make_client
 

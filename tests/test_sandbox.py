@@ -177,12 +177,14 @@ async def test_any_extension_is_found_by_its_stem_where_files_can_be_listed():
     assert await storage.retrieve(reference.removesuffix(".svg_xml")) == (b"content", "image/svg+xml")
 
 
-async def test_a_damaged_sidecar_is_a_clear_error(sandbox):
+async def test_a_damaged_sidecar_is_a_clear_error_and_stays_listed():
+    sandbox = LargeSandbox()
     storage = FileStorage("artifacts", sandbox=sandbox)
     reference = await storage.store("key", b"content")
     sandbox.files[f"artifacts/.{reference.rpartition('/')[2]}.meta"] = b"\xff\xfe"
     with pytest.raises(CorruptMetadataError, match="is damaged"):
         await storage.retrieve(reference)
+    assert [entry.reference async for entry in storage.entries()] == [reference]
 
 
 def test_what_is_no_sandbox_is_refused():

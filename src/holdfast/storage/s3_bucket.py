@@ -118,8 +118,8 @@ class Bucket:
             if not is_past_the_end(error):
                 raise
             return self.head(key)
-        # A server may answer a range with the whole.
-        if found is not None and len(found.content) > end - start:
+        # A server may answer a range with the whole, which is then cut here.
+        if found is not None and len(found.content) == found.total_size:
             return replace(found, content=found.content[start:end])
         return found
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import posixpath
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from typing import Any, Protocol, runtime_checkable
 
-from holdfast.errors import InvalidTypeError, NotFoundError, StorageError
+from holdfast.errors import CorruptMetadataError, InvalidTypeError, NotFoundError, StorageError
 from holdfast.storage.faults import explained
 from holdfast.storage.metadata import (
     LEGACY_RECORD,
     Description,
     describe,
+    describe_by_name,
     encode_sidecar,
     read_legacy_record,
     sidecar_name,
@@ -22,6 +24,8 @@ from holdfast.storage.names import file_name, known_extensions, parse
 from holdfast.storage.protocols import Entry, Part
 
 __all__ = ["Sandbox", "SandboxDirectory", "is_the_host"]
+
+logger = logging.getLogger(__name__)
 
 _HOSTS = {"strands.sandbox.not_a_sandbox_local_environment.NotASandboxLocalEnvironment"}
 _MISSING = "no such file in the sandbox: never stored there, or deleted"
@@ -113,7 +117,7 @@ class SandboxDirectory:
         """Yield what is there, with bare names as references. A sandbox tells no time of use but the first."""
         for info in await self._listing():
             with suppress(NotFoundError):
-                about = await self._describe(info.name)
+                about = await self._describe_at_least_by_name(info.name)
                 size = info.size if info.size is not None else len(await self._content(info.name))
                 if about.size in (None, size):
                     yield Entry(info.name, about.key, about.content_type, size, about.stored_at, about.stored_at)
@@ -180,6 +184,14 @@ class SandboxDirectory:
             folder=self._path,
         )
 
+    async def _describe_at_least_by_name(self, name: str) -> Description:
+        """Describe for a listing, where a damaged entry still has to be seen, counted and deleted."""
+        try:
+            return await self._describe(name)
+        except CorruptMetadataError as error:
+            logger.warning("%s", error)
+            return describe_by_name(name)
+
     async def _text(self, name: str) -> str | None:
         with explained(f"read {name} in the sandbox"):
             try:
@@ -187,4 +199,4 @@ class SandboxDirectory:
             except _ABSENT:
                 return None
             except UnicodeDecodeError:
-                return "not text"
+                return "not text, so it will be found to be damaged"
