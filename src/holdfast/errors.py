@@ -6,8 +6,10 @@
   x MissingExtraError    (also ImportError)   an optional dependency is not installed
   x StorageError
     + NotFoundError      (also KeyError)      this reference leads to nothing; `.reason` says why
+      - EvictedError                          it led to something that was evicted or deleted; tells the story
     + StorageAccessError (also OSError)       the disk, the sandbox or the network refused
       - StorageFullError                      no space left; nothing was written
+        · TooLargeError                       larger than the storage may ever hold; nothing was written
     + CorruptMetadataError                    a file that describes entries cannot be read
     + SharedStorageError (also ValueError)    a storage that serves one agent was given to two
 
@@ -19,6 +21,7 @@ from __future__ import annotations
 
 __all__ = [
     "CorruptMetadataError",
+    "EvictedError",
     "HoldfastError",
     "InvalidTypeError",
     "InvalidValueError",
@@ -28,6 +31,7 @@ __all__ = [
     "StorageAccessError",
     "StorageError",
     "StorageFullError",
+    "TooLargeError",
 ]
 
 
@@ -63,12 +67,40 @@ class NotFoundError(StorageError, KeyError):
         return f"reference not found: {_shortened(self.reference)} ({self.reason})"
 
 
+class EvictedError(NotFoundError):
+    """A reference leads to something that was here and left. Times are seconds since the epoch."""
+
+    def __init__(
+        self,
+        reference: str,
+        reason: str,
+        *,
+        key: str,
+        content_type: str,
+        size: int,
+        stored_at: float,
+        evicted_at: float,
+        because: str,
+    ) -> None:
+        super().__init__(reference, reason)
+        self.key = key
+        self.content_type = content_type
+        self.size = size
+        self.stored_at = stored_at
+        self.evicted_at = evicted_at
+        self.because = because
+
+
 class StorageAccessError(StorageError, OSError):
     """The disk, the sandbox or the network refused. What was stored before is unharmed."""
 
 
 class StorageFullError(StorageAccessError):
     """No space left. Nothing was written; what was stored before is unharmed."""
+
+
+class TooLargeError(StorageFullError):
+    """A content, alone or with the chain it belongs to, is larger than the storage may ever hold. Nothing was written."""
 
 
 class CorruptMetadataError(StorageError):

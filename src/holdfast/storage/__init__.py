@@ -8,8 +8,12 @@ from holdfast.storage.protocols import (
     Storage,
     SupportsClear,
     SupportsDelete,
+    SupportsDiscard,
     SupportsEntries,
+    SupportsInspect,
     SupportsRange,
+    SupportsTouch,
+    SupportsTurns,
 )
 from holdfast.storage.s3 import S3Storage
 from holdfast.storage.scopes import ScopedStorage
@@ -24,6 +28,10 @@ __all__ = [
     "Storage",
     "SupportsClear",
     "SupportsDelete",
+    "SupportsDiscard",
     "SupportsEntries",
+    "SupportsInspect",
     "SupportsRange",
+    "SupportsTouch",
+    "SupportsTurns",
 ]

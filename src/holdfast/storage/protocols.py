@@ -16,8 +16,12 @@ __all__ = [
     "Storage",
     "SupportsClear",
     "SupportsDelete",
+    "SupportsDiscard",
     "SupportsEntries",
+    "SupportsInspect",
     "SupportsRange",
+    "SupportsTouch",
+    "SupportsTurns",
 ]
 
 
@@ -75,6 +79,15 @@ class SupportsDelete(Protocol):
 
 
 @runtime_checkable
+class SupportsDiscard(Protocol):
+    """Can forget one content at once, because there is no disk and no network to wait for."""
+
+    def discard(self, reference: str) -> None:
+        """Forget what *reference* leads to. Quiet if it leads to nothing."""
+        ...
+
+
+@runtime_checkable
 class SupportsEntries(Protocol):
     """Can say what it holds."""
 
@@ -84,11 +97,41 @@ class SupportsEntries(Protocol):
 
 
 @runtime_checkable
+class SupportsInspect(Protocol):
+    """Can say what it holds under one reference."""
+
+    async def inspect(self, reference: str) -> Entry:
+        """Return the entry, under the reference that `store` gave. Does not count as use. Raises KeyError."""
+        ...
+
+
+@runtime_checkable
 class SupportsRange(Protocol):
     """Can read a part without reading the whole."""
 
     async def retrieve_range(self, reference: str, start: int, end: int) -> Part:
         """Return bytes *start* up to, not including, *end*; fewer, or none, if the content is shorter."""
+        ...
+
+
+@runtime_checkable
+class SupportsTouch(Protocol):
+    """Can write down a use, for the next process that asks."""
+
+    async def touch(self, reference: str, used_at: float, content_type: str | None = None) -> None:
+        """Note a use at *used_at*, unless a later one is noted, and the content type from now on, if one is given.
+
+        Quiet if *reference* leads to nothing.
+        """
+        ...
+
+
+@runtime_checkable
+class SupportsTurns(Protocol):
+    """Counts the turns of the conversation that it serves."""
+
+    def advance_turn(self) -> None:
+        """Say that the next turn begins."""
         ...
 
 
