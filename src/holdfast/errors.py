@@ -74,7 +74,6 @@ class EvictedError(NotFoundError):
         self,
         reference: str,
         reason: str,
-        *,
         key: str,
         content_type: str,
         size: int,
@@ -83,6 +82,7 @@ class EvictedError(NotFoundError):
         because: str,
     ) -> None:
         super().__init__(reference, reason)
+        self.args = (reference, reason, key, content_type, size, stored_at, evicted_at, because)
         self.key = key
         self.content_type = content_type
         self.size = size
