@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import platform
 import re
 import subprocess
 import sys
@@ -20,15 +19,12 @@ import time
 import warnings
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import boto3
-from rich.console import Console
-from rich.progress import Progress
+from reporting import Benchmark, Row, alternating, at_most, faster
 
 from holdfast import FileStorage, S3Storage
 from holdfast.testing.relay import delaying_relay
@@ -38,72 +34,8 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from strands.vended_plugins.context_offloader import storage as strands
 
-RESULTS = Path(__file__).with_suffix(".json")
-README = Path(__file__).parent.parent / "README.md"
 TEN_KB, HUNDRED_KB, HUNDRED_MB = os.urandom(10_000), os.urandom(100_000), os.urandom(100_000_000)
 ROUNDS = 9
-
-
-@dataclass(frozen=True)
-class Row:
-    """One line of the table: what was measured, what is asked for, what came out."""
-
-    measure: str
-    bar: str
-    result: str
-    met: bool
-
-
-def main() -> None:
-    rows: list[Row] = []
-    with Progress(console=Console(stderr=True), transient=True) as progress:
-        for measure in progress.track(MEASURES, description="measuring"):
-            progress.console.print(f"measuring {measure.__doc__} …", style="dim")
-            rows += measure()
-    print(as_table(rows))
-    results = {"machine": machine(), "rows": [asdict(row) for row in rows]}
-    quoted = "--readme" in sys.argv
-    path = RESULTS if quoted else RESULTS.with_suffix(".latest.json")
-    path.write_text(json.dumps(results, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    if quoted:
-        quote_in_readme(as_table(rows))
-
-
-def as_table(rows: list[Row]) -> str:
-    """The table as Markdown, as README quotes it."""
-    lines = ["| measure | bar | measured |", "|---|---|---|"]
-    lines += [f"| {row.measure} | {row.bar} | {row.result}{'' if row.met else ' (missed)'} |" for row in rows]
-    return "\n".join([*lines, "", f"({machine()})"])
-
-
-def quote_in_readme(table: str) -> None:
-    before, mark, rest = README.read_text(encoding="utf-8").partition("<!-- benchmark -->\n")
-    after = rest.partition("<!-- /benchmark -->")[2]
-    README.write_text(f"{before}{mark}{table}\n<!-- /benchmark -->{after}", encoding="utf-8")
-
-
-def machine() -> str:
-    """What the figures were measured with."""
-    return f"Python {platform.python_version()}, {os.cpu_count()} cores, strands-agents {version('strands-agents')}"
-
-
-def faster(measure: str, bar: float, ours: float, theirs: float) -> Row:
-    """A row that asks for at least *bar* times the speed of another."""
-    return Row(measure, f"≥ {bar:g}×", f"{theirs / ours:.1f}×", theirs / ours >= bar)
-
-
-def at_most(measure: str, bar: float, ours: float, base: float) -> Row:
-    """A row that allows at most *bar* times the time of another."""
-    return Row(measure, f"≤ {bar:g}×", f"{ours / base:.2f}×", ours / base <= bar)
-
-
-def alternating(contenders: dict[str, Callable[[], float]], rounds: int = ROUNDS) -> dict[str, float]:
-    """The median over rounds for each contender; the rounds of all alternate, so they see the same machine."""
-    samples: dict[str, list[float]] = {name: [] for name in contenders}
-    for _ in range(rounds):
-        for name, measure in contenders.items():
-            samples[name].append(measure())
-    return {name: median(values) for name, values in samples.items()}
 
 
 # Files
@@ -294,7 +226,12 @@ def import_milliseconds() -> float:
     return int(cumulative[1]) / 1_000
 
 
-MEASURES = (measure_files, measure_stalls, measure_s3, measure_import)
+BENCHMARK = Benchmark(
+    measures=(measure_files, measure_stalls, measure_s3, measure_import),
+    results=Path(__file__).with_suffix(".json"),
+    mark="benchmark",
+    packages=("strands-agents",),
+)
 
 if __name__ == "__main__":
-    main()
+    BENCHMARK.run()

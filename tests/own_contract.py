@@ -5,19 +5,37 @@ from __future__ import annotations
 import pytest
 
 from holdfast import HoldfastError, NotFoundError, Storage
-from holdfast.storage import SupportsClear, SupportsDelete, SupportsEntries, SupportsRange
+from holdfast.storage import (
+    SupportsClear,
+    SupportsDelete,
+    SupportsEntries,
+    SupportsInspect,
+    SupportsRange,
+    SupportsTouch,
+)
 from holdfast.testing import StorageContract
 from holdfast.testing.contract import STRAY_REFERENCES, by_name
 
 
 class OwnStorageContract(StorageContract):
     async def test_offers_every_optional_verb(self, storage: Storage):
-        for protocol in (SupportsClear, SupportsDelete, SupportsEntries, SupportsRange):
-            assert isinstance(storage, protocol)
+        for protocol in (
+            SupportsClear,
+            SupportsDelete,
+            SupportsEntries,
+            SupportsInspect,
+            SupportsRange,
+            SupportsTouch,
+        ):
+            assert isinstance(storage, protocol) or protocol in self.lacks
 
     @pytest.mark.parametrize("reference", **by_name(STRAY_REFERENCES))
     async def test_what_is_not_found_says_which_and_why(self, storage: Storage, reference: str):
-        for attempt in (storage.retrieve(reference), storage.retrieve_range(reference, 0, 1)):
+        for attempt in (
+            storage.retrieve(reference),
+            storage.retrieve_range(reference, 0, 1),
+            storage.inspect(reference),
+        ):
             with pytest.raises(NotFoundError) as caught:
                 await attempt
             assert caught.value.reference == reference
@@ -39,3 +57,19 @@ class OwnStorageContract(StorageContract):
         ):
             with pytest.raises(HoldfastError, match=advice):
                 await attempt
+
+    async def test_bad_arguments_of_a_touch_say_what_is_allowed(self, storage: Storage):
+        touch = self.touching(storage).touch
+        for attempt, advice in (
+            (touch("1_1_x.txt", 1_763_236_334_512), "seconds since the epoch, from 0 to .*divide milliseconds by 1000"),
+            (touch("1_1_x.txt", "now"), "used_at must be a number of seconds since the epoch, got str"),
+            (touch("1_1_x.txt", True), "used_at must be a number of seconds since the epoch, got bool"),
+            (touch("1_1_x.txt", 0.0, 7), "content_type must be a string, got int"),
+            (touch(None, 0.0), "reference must be a string, got NoneType"),
+        ):
+            with pytest.raises(HoldfastError, match=advice):
+                await attempt
+
+    async def test_tells_its_clock_and_whether_it_notes_uses(self, storage: Storage):
+        assert storage.clock() > 0
+        assert storage.notes_uses in (True, False)

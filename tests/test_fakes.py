@@ -4,15 +4,15 @@ import asyncio
 
 import pytest
 
-from holdfast import InMemoryStorage
+from holdfast import FileStorage, InMemoryStorage
 from holdfast.errors import StorageAccessError
 from holdfast.testing import FakeClock, FlakyStorage, SlowStorage, StorageContract
 
 
 class TestContractOfAFlakyStorageThatNeverFails(StorageContract):
     @pytest.fixture
-    def storage(self) -> FlakyStorage:
-        return FlakyStorage(InMemoryStorage(), fail_on=())
+    def storage(self, tmp_path) -> FlakyStorage:
+        return FlakyStorage(FileStorage(tmp_path), fail_on=())
 
 
 class TestContractOfASlowStorage(StorageContract):

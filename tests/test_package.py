@@ -21,6 +21,7 @@ FLOORS = [
     {"holdfast.errors"},
     {"holdfast.extras"},
     {"holdfast.storage"},
+    {"holdfast.eviction"},
     {"holdfast", "holdfast.testing", "holdfast.cli"},
 ]
 

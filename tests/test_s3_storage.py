@@ -9,6 +9,7 @@ import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from typing import ClassVar
 
 import boto3
 import pytest
@@ -295,7 +296,7 @@ async def test_a_server_that_answers_a_range_with_the_whole_is_understood(open_s
 
 
 def test_the_users_client_configuration_wins():
-    from holdfast.storage.s3_bucket import make_client
+    from holdfast.storage.s3_client import make_client
 
     config = Config(max_pool_connections=3, user_agent_extra="mine", connect_timeout=1)
     with closing(make_client(None, config, "eu-west-1", None, connections=32)) as client:
@@ -313,6 +314,204 @@ async def test_uses_are_remembered_while_the_storage_lives(open_s3):
     await storage.retrieve(reference)
     (entry,) = [entry async for entry in storage.entries()]
     assert (entry.stored_at, entry.last_used) == (1_000.0, 1_005.0)
+
+
+class TestInspecting:
+    async def test_a_raw_key_leads_to_the_reference_that_store_gave(self, open_s3, bucket):
+        storage = open_s3()
+        reference = await storage.store("key", b"content")
+        assert (await storage.inspect(reference.removeprefix(f"s3://{bucket}/"))).reference == reference
+
+    async def test_it_finds_nothing_for_the_same_reasons_as_retrieve(self, open_s3):
+        storage = open_s3(prefix="agents")
+        for reference in ("agents/1_1_nothing", "s3://elsewhere/agents/1_1_x", "other/1_1_x", "agents/report.pdf", ""):
+            reasons = set()
+            for ask in (storage.retrieve, storage.inspect):
+                with pytest.raises(NotFoundError) as caught:
+                    await ask(reference)
+                reasons.add(str(caught.value))
+            assert len(reasons) == 1
+
+    async def test_uses_that_this_storage_remembers_are_told(self, open_s3):
+        clock = FakeClock(now=1_000.0)
+        storage = open_s3(clock=clock)
+        reference = await storage.store("key", b"content")
+        clock.advance(5)
+        await storage.retrieve(reference)
+        clock.advance(5)
+        assert (await storage.inspect(reference)).last_used == 1_005.0
+        assert (await open_s3().inspect(reference)).last_used == 1_000.0
+
+    @pytest.mark.parametrize(
+        "nonsense", ["nan", "inf", "-5", "1e9", " 7", "", "soon", "9" * 13, "1_000", "0x7", "5000000000.0000000000000"]
+    )
+    async def test_a_time_that_is_none_is_not_believed(self, open_s3, bucket, client, nonsense):
+        storage = open_s3(clock=FakeClock(now=1_000.0))
+        reference = await storage.store("key", b"content")
+        key = reference.removeprefix(f"s3://{bucket}/")
+        client.put_object(Bucket=bucket, Key=key, Body=b"content", Metadata={"holdfast-used": nonsense})
+        assert (await open_s3().inspect(reference)).last_used == 1_000.0
+
+
+class TestTouching:
+    @pytest.fixture
+    def session(self, s3_server) -> boto3.Session:
+        """One whose events are this test's own."""
+        return s3_server.session()
+
+    async def test_a_restart_sees_the_last_use_and_the_content_type(self, open_s3):
+        reference = await open_s3(clock=FakeClock(now=5_000.0)).store("a/ü", b"content")
+        await open_s3().touch(reference, 5_060.5, "text/plain; turn=3")
+        entry = await open_s3().inspect(reference)
+        assert (entry.stored_at, entry.last_used) == (5_000.0, 5_060.5)
+        assert (entry.key, entry.content_type, entry.size) == ("a/ü", "text/plain; turn=3", 7)
+        assert [entry] == [listed async for listed in open_s3().entries()]
+        assert await open_s3().retrieve(reference) == (b"content", "text/plain; turn=3")
+
+    @pytest.mark.parametrize("size", [0, 1, 100_000, 10_000_000])
+    async def test_the_content_is_kept_whatever_its_size(self, open_s3, size):
+        content = (bytes(range(256)) * (size // 256 + 1))[:size]
+        storage = open_s3()
+        reference = await storage.store("key", content)
+        for number in range(3):
+            await storage.touch(reference, 5_000_000_000.0 + number, f"text/x-{number}")
+        assert await storage.retrieve(reference) == (content, "text/x-2")
+        part = await storage.retrieve_range(reference, size // 2, size)
+        assert (part.content, part.total_size) == (content[size // 2 :], size)
+
+    async def test_what_else_is_known_of_an_object_is_kept(self, open_s3, bucket, client):
+        reference = await open_s3().store("odd/key", b"content")
+        key = reference.removeprefix(f"s3://{bucket}/")
+        kept = {
+            "CacheControl": "max-age=60",
+            "ContentDisposition": "inline",
+            "ContentLanguage": "en",
+            "StorageClass": "STANDARD_IA",
+        }
+        metadata = client.head_object(Bucket=bucket, Key=key)["Metadata"]
+        client.put_object(Bucket=bucket, Key=key, Body=b"content", Metadata=metadata, ContentType="text/x-odd", **kept)
+        await open_s3().touch(reference, 5_000_000_000.0)
+        after = client.head_object(Bucket=bucket, Key=key)
+        assert {name: after[name] for name in kept} == kept
+        assert after["Metadata"] == {**metadata, "holdfast-used": "5000000000.000000"}
+        assert after["ContentType"] == "text/x-odd"
+
+    async def test_nothing_is_copied_when_nothing_changes(self, open_s3, session):
+        copies = []
+        session.events.register("before-call.s3.CopyObject", lambda **_: copies.append("copy"))
+        storage = open_s3(boto_session=session)
+        reference = await storage.store("key", b"content")
+        await storage.touch(reference, 5_000_000_000.0, "text/x-odd")
+        assert len(copies) == 1
+        for used_at, content_type in ((5_000_000_000.0, "text/x-odd"), (0.0, None), (4_000_000_000.0, "text/x-odd")):
+            await storage.touch(reference, used_at, content_type)
+        assert len(copies) == 1
+
+    async def test_an_object_replaced_meanwhile_is_not_overwritten(self, open_s3, session, bucket, client):
+        copies = []
+
+        def replace_it(**_: object) -> None:
+            copies.append("copy")
+            if len(copies) == 1:
+                client.put_object(Bucket=bucket, Key=key, Body=b"newer", ContentType="text/x-newer")
+
+        session.events.register("before-call.s3.CopyObject", replace_it)
+        storage = open_s3(boto_session=session)
+        reference = await storage.store("key", b"content")
+        key = reference.removeprefix(f"s3://{bucket}/")
+        await storage.touch(reference, 5_000_000_000.0)
+        assert len(copies) == 2
+        assert await storage.retrieve(reference) == (b"newer", "text/x-newer")
+        assert (await open_s3().inspect(reference)).last_used == 5_000_000_000.0
+
+    async def test_an_object_deleted_meanwhile_stays_deleted(self, open_s3, session, bucket, client):
+        session.events.register(
+            "before-call.s3.CopyObject", lambda **_: client.delete_object(Bucket=bucket, Key=key) and None
+        )
+        storage = open_s3(boto_session=session)
+        reference = await storage.store("key", b"content")
+        key = reference.removeprefix(f"s3://{bucket}/")
+        await storage.touch(reference, 5_000_000_000.0, "text/x-odd")
+        with pytest.raises(NotFoundError):
+            await storage.inspect(reference)
+
+    async def test_touching_what_the_same_storage_deletes_brings_nothing_back(self, open_s3):
+        storage = open_s3()
+        references = await asyncio.gather(*(storage.store("key", b"x" * 100_000) for _ in range(30)))
+        touches = [storage.touch(reference, 5_000_000_000.0, "text/x-odd") for reference in references]
+        await asyncio.gather(*touches, *map(storage.delete, references[:15]), storage.clear())
+        assert [entry async for entry in storage.entries()] == []
+
+    async def test_an_answer_that_was_lost_does_no_harm(self, open_s3, s3_server):
+        reference = await open_s3().store("key", b"content")
+        with losing_the_first_answer_to_a_put(s3_server.port) as port:
+            storage = open_s3(endpoint_url=f"http://127.0.0.1:{port}")
+            await storage.touch(reference, 5_000_000_000.0, "text/x-odd")
+        assert await open_s3().retrieve(reference) == (b"content", "text/x-odd")
+        assert (await open_s3().inspect(reference)).last_used == 5_000_000_000.0
+
+    async def test_an_object_too_large_to_copy_is_said_and_stops_nobody(self, open_s3, caplog):
+        with serving(copying_server(size=6 * 1024**3)) as port:
+            storage = open_s3(endpoint_url=f"http://127.0.0.1:{port}", boto_client_config=NO_RETRIES, prefix="")
+            await storage.touch("1_1_key", 5_000_000_000.0, "text/x-odd")
+            entry = await storage.inspect("1_1_key")
+        assert (entry.last_used, entry.content_type) == (5_000_000_000.0, "text/plain")
+        assert "S3 copies at most 5 GB at once, and it has 6442450944 bytes" in caplog.text
+
+    async def test_encryption_is_kept_and_the_copy_guarded_at_both_ends(self, open_s3):
+        """A server of our own: SeaweedFS encrypts nothing without a key service."""
+        with serving(server := copying_server()) as port:
+            storage = open_s3(endpoint_url=f"http://127.0.0.1:{port}", boto_client_config=NO_RETRIES, prefix="")
+            await storage.touch("1_1_key", 5_000_000_000.0)
+        (request,) = server.copies
+        assert request["x-amz-server-side-encryption"] == "aws:kms"
+        assert request["x-amz-server-side-encryption-aws-kms-key-id"] == "arn:key"
+        assert request["x-amz-server-side-encryption-bucket-key-enabled"].lower() == "true"
+        assert request["x-amz-copy-source-if-match"] == request["if-match"] == '"etag"'
+
+    async def test_a_server_that_guards_no_copies_is_asked_once_and_then_spared(self, open_s3):
+        with serving(server := copying_server(guards=False)) as port:
+            storage = open_s3(endpoint_url=f"http://127.0.0.1:{port}", boto_client_config=NO_RETRIES, prefix="")
+            await storage.touch("1_1_key", 5_000_000_000.0)
+            await storage.touch("1_1_other", 5_000_000_000.0)
+        assert ["if-match" in request for request in server.copies] == [True, False, False]
+
+
+def copying_server(*, size: int = 7, guards: bool = True) -> type[http.server.BaseHTTPRequestHandler]:
+    """One object that is encrypted under every key, and a record of the requests to copy it."""
+
+    class Copying(Ailing):
+        copies: ClassVar[list[dict[str, str]]] = []
+
+        def do_HEAD(self) -> None:
+            self.send_response(200)
+            for name, value in {
+                "Content-Length": str(size),
+                "Content-Type": "text/plain",
+                "ETag": '"etag"',
+                "x-amz-server-side-encryption": "aws:kms",
+                "x-amz-server-side-encryption-aws-kms-key-id": "arn:key",
+                "x-amz-server-side-encryption-bucket-key-enabled": "true",
+            }.items():
+                self.send_header(name, value)
+            self.end_headers()
+
+        def do_PUT(self) -> None:
+            self.copies.append({name.lower(): value for name, value in self.headers.items()})
+            refused = not guards and "If-Match" in self.headers
+            answer = b"<Error><Code>NotImplemented</Code></Error>" if refused else b"<CopyObjectResult/>"
+            self.send_response(501 if refused else 200)
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+    return Copying
+
+
+def test_uses_are_not_noted_by_reading(open_s3):
+    storage = open_s3(clock=(clock := FakeClock()))
+    assert not storage.notes_uses
+    assert storage.clock is clock
 
 
 def test_a_missing_boto3_names_the_extra():

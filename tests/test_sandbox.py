@@ -10,6 +10,7 @@ from own_contract import OwnStorageContract
 
 from holdfast import FileStorage, NotFoundError, StorageError
 from holdfast.errors import CorruptMetadataError, StorageAccessError
+from holdfast.testing import FakeClock
 
 
 class SmallSandbox:
@@ -185,6 +186,50 @@ async def test_a_damaged_sidecar_is_a_clear_error_and_stays_listed():
     with pytest.raises(CorruptMetadataError, match="is damaged"):
         await storage.retrieve(reference)
     assert [entry.reference async for entry in storage.entries()] == [reference]
+
+
+async def test_a_touch_writes_the_type_through_the_sandbox_and_no_time(sandbox):
+    clock = FakeClock(now=1_000.0)
+    storage = FileStorage("artifacts", sandbox=sandbox, clock=clock)
+    reference = await storage.store("a/b", b"content")
+    await storage.touch(reference.removesuffix(".txt"), 2_000.0, "text/x-new")
+    entry = await FileStorage("artifacts", sandbox=sandbox).inspect(reference)
+    assert (entry.reference, entry.key, entry.content_type, entry.size) == (reference, "a/b", "text/x-new", 7)
+    assert (entry.stored_at, entry.last_used) == (1_000.0, 1_000.0)
+    assert len(sandbox.files) == 2
+
+
+async def test_a_touch_that_changes_no_type_writes_nothing(sandbox):
+    storage = FileStorage("artifacts", sandbox=sandbox)
+    reference = await storage.store("key", b"content", "text/x-odd")
+    sandbox.write_text = None
+    for content_type in (None, "text/x-odd"):
+        await storage.touch(reference, 5_000_000_000.0, content_type)
+
+
+async def test_a_content_deleted_in_the_middle_of_a_touch_takes_the_sidecar_with_it():
+    class DeletingSandbox(LargeSandbox):
+        async def write_text(self, path: str, content: str) -> None:
+            self.files.pop(reference, None)
+            await super().write_text(path, content)
+
+    sandbox = DeletingSandbox()
+    reference = ""
+    storage = FileStorage("artifacts", sandbox=sandbox)
+    reference = await storage.store("key", b"content")
+    await storage.touch(reference, 0.0, "text/x-new")
+    assert sandbox.files == {}
+
+
+async def test_a_write_that_broke_off_is_neither_inspected_nor_touched(sandbox):
+    storage = FileStorage("artifacts", sandbox=sandbox)
+    reference = await storage.store("key", b"content")
+    sandbox.files[reference] = b"cont"
+    before = dict(sandbox.files)
+    with pytest.raises(NotFoundError, match="not complete"):
+        await storage.inspect(reference)
+    await storage.touch(reference, 0.0, "text/x-new")
+    assert sandbox.files == before
 
 
 def test_what_is_no_sandbox_is_refused():

@@ -8,10 +8,12 @@ from holdfast.extras import lazily
 
 if TYPE_CHECKING:
     from holdfast.errors import HoldfastError, NotFoundError, StorageError
+    from holdfast.eviction import EvictingStorage
     from holdfast.storage import Entry, FileStorage, InMemoryStorage, Part, S3Storage, ScopedStorage, Storage
 
 __all__ = [
     "Entry",
+    "EvictingStorage",
     "FileStorage",
     "HoldfastError",
     "InMemoryStorage",
@@ -25,4 +27,6 @@ __all__ = [
 
 _IN_ERRORS = dict.fromkeys(("HoldfastError", "NotFoundError", "StorageError"), "holdfast.errors")
 
-lazily(globals(), dict.fromkeys(__all__, "holdfast.storage") | _IN_ERRORS)
+_IN_EVICTION = {"EvictingStorage": "holdfast.eviction"}
+
+lazily(globals(), dict.fromkeys(__all__, "holdfast.storage") | _IN_ERRORS | _IN_EVICTION)

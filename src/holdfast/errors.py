@@ -100,7 +100,7 @@ class StorageFullError(StorageAccessError):
 
 
 class TooLargeError(StorageFullError):
-    """A content, alone or with the chain it belongs to, is larger than the storage may ever hold. Nothing was written."""
+    """A content, alone or with its chain, is larger than the storage may ever hold. Nothing was written."""
 
 
 class CorruptMetadataError(StorageError):

@@ -11,6 +11,7 @@ import click
 from rich.console import Console
 
 from holdfast.cli.demo import tell
+from holdfast.cli.store import store
 from holdfast.errors import HoldfastError
 
 __all__ = ["demo", "holdfast"]
@@ -20,6 +21,9 @@ __all__ = ["demo", "holdfast"]
 @click.version_option(package_name="holdfast")
 def holdfast() -> None:
     """Keep a long-running LLM agent inside its context window, and lose nothing on the way."""
+
+
+holdfast.add_command(store)
 
 
 @holdfast.command()

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import math
 import re
+from functools import lru_cache
 from typing import TypeGuard
 
 from holdfast.errors import InvalidTypeError, InvalidValueError, NotFoundError
 
-__all__ = ["check_range", "check_reference", "check_store", "is_content_type", "require_positive"]
+__all__ = [
+    "check_range",
+    "check_reference",
+    "check_store",
+    "check_touch",
+    "is_content_type",
+    "is_time",
+    "require_positive",
+]
 
 _TOKEN = r"[A-Za-z0-9!#$%&'*+.^_`|~-]+"
 _QUOTED = r'"(?:[^"\\\x00-\x1f\x7f-\U0010ffff]|\\[\x20-\x7e])*"'
 _MIME_TYPE = re.compile(rf"{_TOKEN}/{_TOKEN}(?:[ \t]*;[ \t]*{_TOKEN}=(?:{_TOKEN}|{_QUOTED}))*")
 _LONGEST_MIME_TYPE = 2_000
+# Names hold 15 digits of milliseconds, so no content was ever stored later.
+_END_OF_TIME = 1e12
 
 
 def check_store(key: object, content: object, content_type: object) -> None:
@@ -44,6 +56,19 @@ def check_range(start: object, end: object) -> None:
         raise InvalidValueError(f"a range needs 0 <= start <= end, got start={start}, end={end}")
 
 
+def check_touch(used_at: object, content_type: object) -> None:
+    """Refuse what is no time, and what is neither None nor a MIME type."""
+    if not isinstance(used_at, (int, float)) or isinstance(used_at, bool):
+        raise InvalidTypeError(f"used_at must be a number of seconds since the epoch, got {type(used_at).__name__}")
+    if not is_time(used_at):
+        raise InvalidValueError(
+            f"used_at must be seconds since the epoch, from 0 to {_END_OF_TIME:.0f}, got {used_at!r}; "
+            "divide milliseconds by 1000"
+        )
+    if content_type is not None:
+        _check_content_type(content_type)
+
+
 def require_positive(name: str, value: object) -> None:
     """Refuse anything but an integer of at least 1."""
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
@@ -52,7 +77,17 @@ def require_positive(name: str, value: object) -> None:
 
 def is_content_type(value: object) -> TypeGuard[str]:
     """Say whether *value* is a MIME type, with or without parameters."""
-    return isinstance(value, str) and len(value) <= _LONGEST_MIME_TYPE and bool(_MIME_TYPE.fullmatch(value))
+    return isinstance(value, str) and len(value) <= _LONGEST_MIME_TYPE and _is_mime_type(value)
+
+
+def is_time(seconds: float) -> bool:
+    """Say whether *seconds* since the epoch can be written down by every backend."""
+    return math.isfinite(seconds) and 0 <= seconds < _END_OF_TIME
+
+
+@lru_cache(maxsize=256)
+def _is_mime_type(value: str) -> bool:
+    return _MIME_TYPE.fullmatch(value) is not None
 
 
 def _check_content_type(content_type: object) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Protocol
 
 from holdfast.errors import InvalidTypeError, InvalidValueError, NotFoundError
-from holdfast.storage.checks import check_range, check_reference, check_store
+from holdfast.storage.checks import check_range, check_reference, check_store, check_touch
 from holdfast.storage.local_directory import LocalDirectory
 from holdfast.storage.names import may_be_artifact
 from holdfast.storage.protocols import Entry, Part
@@ -21,11 +22,17 @@ __all__ = ["FileStorage"]
 class _Directory(Protocol):
     """A flat directory of artifacts. It is only ever given bare names, or stems, of their form."""
 
+    notes_uses: bool
+
     async def is_at(self, folder: str) -> bool: ...
 
     async def write(self, key: str, content: bytes, content_type: str) -> str: ...
 
     async def read(self, name: str, start: int, end: int | None) -> Part: ...
+
+    async def inspect(self, name: str) -> Entry: ...
+
+    async def touch(self, name: str, used_at: float, content_type: str | None) -> None: ...
 
     async def remove(self, name: str) -> None: ...
 
@@ -61,6 +68,16 @@ class FileStorage:
         self._clock = clock
         self._directory = self._open_directory()
 
+    @property
+    def clock(self) -> Callable[[], float]:
+        """Where times come from: seconds since the epoch."""
+        return self._clock
+
+    @property
+    def notes_uses(self) -> bool:
+        """Whether `retrieve` writes down the use for other processes. A sandbox has no place for it."""
+        return self._directory.notes_uses
+
     def for_sandbox(self, sandbox: Sandbox) -> FileStorage:
         """Return this storage bound to *sandbox*; one that already has a sandbox keeps it and returns itself."""
         if self._sandbox is not None:
@@ -89,12 +106,25 @@ class FileStorage:
         check_range(start, end)
         return await self._read(reference, start, end)
 
+    async def inspect(self, reference: str) -> Entry:
+        """Return what is known of one file, under the path that `store` returned. Takes what `retrieve` takes."""
+        name = await self._name_in(reference)
+        try:
+            entry = await self._directory.inspect(name)
+        except NotFoundError as error:
+            raise NotFoundError(reference, error.reason) from None
+        return replace(entry, reference=self._reference(entry.reference))
+
+    async def touch(self, reference: str, used_at: float, content_type: str | None = None) -> None:
+        """Note a use, and another content type if one is given. In a sandbox, the content type only."""
+        check_touch(used_at, content_type)
+        with suppress(NotFoundError):
+            await self._directory.touch(await self._name_in(reference), used_at, content_type)
+
     async def delete(self, reference: str) -> None:
         """Remove one file. Quiet if there is none, or none of this directory."""
-        try:
+        with suppress(NotFoundError):
             await self._directory.remove(await self._name_in(reference))
-        except NotFoundError:
-            return
 
     async def entries(self) -> AsyncIterator[Entry]:
         """Yield an entry for every artifact in the directory, whichever process wrote it."""

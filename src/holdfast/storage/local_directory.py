@@ -26,7 +26,14 @@ from holdfast.storage.metadata import (
 )
 from holdfast.storage.names import describes, file_name, may_be_artifact, parse
 from holdfast.storage.protocols import Entry, Part
-from holdfast.storage.publishing import make_private_directory, publish, supported, sweep
+from holdfast.storage.publishing import (
+    lock_for_a_touch,
+    make_private_directory,
+    publish,
+    replace_sidecar,
+    supported,
+    sweep,
+)
 from holdfast.storage.threads import WorkerThreads
 
 __all__ = ["LocalDirectory"]
@@ -41,10 +48,13 @@ _LISTING_STEP = 256
 _READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 _MISSING = "no such file: never stored here, deleted or evicted"
+_A_LINK = "it is a symbolic link, which is not followed"
+_NOT_REGULAR = "it is not a regular file"
+_INCOMPLETE = "its content is not complete"
 _NO_SUCH_FILE = {
     errno.ENOENT: _MISSING,
     errno.ENAMETOOLONG: _MISSING,
-    errno.ELOOP: "it is a symbolic link, which is not followed",
+    errno.ELOOP: _A_LINK,
 }
 
 
@@ -59,6 +69,8 @@ class _LegacyRecord:
 
 class LocalDirectory:
     """Artifacts as files. Blocking work runs in threads; see `publishing` for how a file comes in."""
+
+    notes_uses = True
 
     def __init__(self, artifact_dir: str, *, fsync: bool, clock: Callable[[], float]) -> None:
         if not supported():
@@ -87,6 +99,17 @@ class LocalDirectory:
         """Read a file by its name or stem, and count it as used."""
         with explained(f"read {name} in {self._given}"):
             return await _THREADS.run(self._read, name, start, end)
+
+    async def inspect(self, name: str) -> Entry:
+        """Describe a file by its name or stem, with its bare name as the reference."""
+        with explained(f"inspect {name} in {self._given}"):
+            return await _THREADS.run(self._inspect, name)
+
+    async def touch(self, name: str, used_at: float, content_type: str | None) -> None:
+        """Note a use of a file by its name or stem, and another content type."""
+        with explained(f"touch {name} in {self._given}"):
+            run = _THREADS.run if self._fsync else _THREADS.run_together
+            await run(self._touch, name, used_at, content_type)
 
     async def remove(self, name: str) -> None:
         """Remove a file."""
@@ -142,11 +165,36 @@ class LocalDirectory:
         with self._opened(name) as descriptor:
             status = os.fstat(descriptor)
             if not _is_whole(status, description):
-                raise NotFoundError(name, "its content is not complete")
+                raise NotFoundError(name, _INCOMPLETE)
             end = status.st_size if end is None else min(end, status.st_size)
             content = _read_fully(descriptor, start, end - start)
             self._mark_used(descriptor, description.stored_at)
         return Part(content, description.content_type, start, status.st_size)
+
+    def _inspect(self, name: str) -> Entry:
+        return self._entry(self._full_name(name))
+
+    def _touch(self, name: str, used_at: float, content_type: str | None) -> None:
+        name = self._full_name(name)
+        with self._opened(name) as descriptor:
+            lock_for_a_touch(descriptor)
+            status, stored_at = os.fstat(descriptor), describe_by_name(name).stored_at
+            if content_type is not None:
+                self._change_type(name, content_type, status)
+            if used_at > _last_used(status, stored_at):
+                os.utime(descriptor, ns=(_nanoseconds(used_at), _nanoseconds(stored_at)))
+
+    def _change_type(self, name: str, content_type: str, status: os.stat_result) -> None:
+        description = self._describe(name)
+        if not _is_whole(status, description):
+            raise NotFoundError(name, _INCOMPLETE)
+        if content_type == description.content_type:
+            return
+        sidecar = encode_sidecar(description.key, content_type, status.st_size)
+        try:
+            replace_sidecar(self._path, name, sidecar, fsync=self._fsync)
+        except FileNotFoundError:
+            raise NotFoundError(name, _MISSING) from None
 
     def _remove(self, name: str) -> None:
         """Remove a file, the content first: whoever reads meanwhile sees both files, or nothing."""
@@ -171,21 +219,17 @@ class LocalDirectory:
         return [name for name in files if may_be_artifact(name) and parse(name) is not None]
 
     def _entries_of(self, names: Iterable[str]) -> list[Entry]:
-        return [entry for name in names if (entry := self._entry(name)) is not None]
+        entries = []
+        for name in names:
+            with suppress(NotFoundError):
+                entries.append(self._entry(name))
+        return entries
 
-    def _entry(self, name: str) -> Entry | None:
-        try:
-            description = self._describe(name)
-        except CorruptMetadataError as error:
-            # Listed all the same, so that it can be seen, counted and deleted.
-            logger.warning("%s", error)
-            description = describe_by_name(name)
-        try:
-            status = os.lstat(os.path.join(self._path, name))
-        except FileNotFoundError:
-            return None
+    def _entry(self, name: str) -> Entry:
+        description = self._describe_at_least_by_name(name)
+        status = self._status(name)
         if not _is_whole(status, description):
-            return None
+            raise NotFoundError(name, _INCOMPLETE)
         return Entry(
             name,
             description.key,
@@ -194,6 +238,23 @@ class LocalDirectory:
             description.stored_at,
             last_used=_last_used(status, description.stored_at),
         )
+
+    def _describe_at_least_by_name(self, name: str) -> Description:
+        """Describe for a look, where a damaged entry still has to be seen, counted and deleted."""
+        try:
+            return self._describe(name)
+        except CorruptMetadataError as error:
+            logger.warning("%s", error)
+            return describe_by_name(name)
+
+    def _status(self, name: str) -> os.stat_result:
+        try:
+            status = os.lstat(os.path.join(self._path, name))
+        except FileNotFoundError:
+            raise NotFoundError(name, _MISSING) from None
+        if not stat.S_ISREG(status.st_mode):
+            raise NotFoundError(name, _A_LINK if stat.S_ISLNK(status.st_mode) else _NOT_REGULAR)
+        return status
 
     def _full_name(self, name: str) -> str:
         """Return the name of the one artifact that *name* is the name or the stem of."""
@@ -246,7 +307,7 @@ class LocalDirectory:
             raise NotFoundError(name, _NO_SUCH_FILE[error.errno]) from None
         try:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise NotFoundError(name, "it is not a regular file")
+                raise NotFoundError(name, _NOT_REGULAR)
             yield descriptor
         finally:
             os.close(descriptor)

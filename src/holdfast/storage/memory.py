@@ -10,9 +10,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from dataclasses import dataclass
 
 from holdfast.errors import NotFoundError, SharedStorageError
-from holdfast.storage.checks import check_range, check_reference, check_store, require_positive
+from holdfast.storage.checks import check_range, check_reference, check_store, check_touch, require_positive
 from holdfast.storage.names import safe_key
 from holdfast.storage.protocols import Entry, Part
+from holdfast.storage.tombstones import Eviction, Tombstones
 
 __all__ = ["InMemoryStorage"]
 
@@ -36,24 +37,26 @@ class InMemoryStorage:
     everything. With eviction on, one storage serves one agent, whose turns it is told by `advance_turn`.
     """
 
+    notes_uses = True
+
     def __init__(self, evict_after_turns: int | None = 20, *, clock: Callable[[], float] = time.time) -> None:
         if evict_after_turns is not None:
             require_positive("evict_after_turns", evict_after_turns)
         self._evict_after_turns = evict_after_turns
-        self._clock = clock
+        self.clock = clock
         self._turn = 0
         self._owner: object | None = None
         self._lock = threading.Lock()
         # Least recently used first, so what a turn evicts is always at the front.
         self._held: OrderedDict[str, _Held] = OrderedDict()
-        self._evicted: OrderedDict[str, int] = OrderedDict()
+        self._evicted = Tombstones(_TOMBSTONES)
         # Starts anywhere, so that no reference of one storage leads somewhere in another.
         self._number = int.from_bytes(os.urandom(5), "big")
 
     async def store(self, key: str, content: bytes, content_type: str = "text/plain") -> str:
         """Keep *content* under a reference ``mem_<n>_<key>``."""
         check_store(key, content, content_type)
-        now = self._clock()
+        now = self.clock()
         with self._lock:
             self._number += 1
             reference = f"mem_{self._number}_{safe_key(key)}"
@@ -71,7 +74,25 @@ class InMemoryStorage:
         held = self._use(reference)
         return Part(held.content[start:end], held.content_type, start, len(held.content))
 
+    async def inspect(self, reference: str) -> Entry:
+        """Return what is known of one content, without counting it as used."""
+        with self._lock:
+            return _entry(reference, self._find(reference))
+
+    async def touch(self, reference: str, used_at: float, content_type: str | None = None) -> None:
+        """Note a use, and a new content type if one is given."""
+        check_touch(used_at, content_type)
+        with self._lock:
+            held = None if reference == "" else self._held.get(check_reference(reference))
+            if held is not None:
+                held.last_used = max(held.last_used, used_at)
+                held.content_type = content_type or held.content_type
+
     async def delete(self, reference: str) -> None:
+        """Forget one entry."""
+        self.discard(reference)
+
+    def discard(self, reference: str) -> None:
         """Forget one entry."""
         with self._lock:
             self._held.pop(reference, None)
@@ -79,10 +100,7 @@ class InMemoryStorage:
     async def entries(self) -> AsyncIterator[Entry]:
         """Yield the entries held when the iteration began, least recently used first."""
         with self._lock:
-            held = [
-                Entry(reference, e.key, e.content_type, len(e.content), e.stored_at, e.last_used)
-                for reference, e in self._held.items()
-            ]
+            held = [_entry(reference, held) for reference, held in self._held.items()]
         for entry in held:
             yield entry
 
@@ -117,28 +135,33 @@ class InMemoryStorage:
             if oldest.last_turn >= turn:
                 return
             del self._held[reference]
-            self._evicted[reference] = self._turn
-            if len(self._evicted) > _TOMBSTONES:
-                self._evicted.popitem(last=False)
+            self._evicted.add(self._eviction(reference, oldest))
+
+    def _eviction(self, reference: str, held: _Held) -> Eviction:
+        because = f"by turn {self._turn} nobody had used it for more than {self._evict_after_turns} turns"
+        return Eviction(
+            reference, held.key, held.content_type, len(held.content), held.stored_at, self.clock(), because
+        )
 
     def _use(self, reference: str) -> _Held:
-        check_reference(reference)
-        now = self._clock()
+        now = self.clock()
         with self._lock:
-            held = self._held.get(reference)
-            if held is None:
-                raise NotFoundError(reference, self._why_missing(reference))
+            held = self._find(reference)
             held.last_used, held.last_turn = now, self._turn
             self._held.move_to_end(reference)
             return held
 
-    def _why_missing(self, reference: str) -> str:
-        if reference in self._evicted:
-            return (
-                f"it was evicted in turn {self._evicted[reference]}, after more than "
-                f"{self._evict_after_turns} turns without use; now is turn {self._turn}"
+    def _find(self, reference: str) -> _Held:
+        held = self._held.get(check_reference(reference))
+        if held is None:
+            raise self._evicted.error(reference) or NotFoundError(
+                reference, "nothing is held in memory under it: never stored here, deleted, or of an earlier process"
             )
-        return "nothing is held in memory under it: never stored here, deleted, or of an earlier process"
+        return held
+
+
+def _entry(reference: str, held: _Held) -> Entry:
+    return Entry(reference, held.key, held.content_type, len(held.content), held.stored_at, held.last_used)
 
 
 class _Done:

@@ -1,8 +1,8 @@
 """What is known of a file beside its bytes: from its name, from a sidecar, or from an older tool's record.
 
 A file whose name does not give back its key and content type has a sidecar ``.<name>.meta``, written before the
-file appears and never again. strands-agents keeps one ``.metadata.json`` for a whole directory; it is read, never
-written.
+file appears. It is replaced, or comes to a file that had none, only when a touch changes the content type.
+strands-agents keeps one ``.metadata.json`` for a whole directory; it is read, never written.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """What a storage is, and what more it may offer.
 
 `Storage` is all that is ever required. Each further verb is a protocol of its own; test for it with
-``isinstance(storage, SupportsDelete)``.
+``isinstance(storage, SupportsDelete)``, or with `offers` where wrappers may be involved.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Collection
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -18,10 +18,12 @@ __all__ = [
     "SupportsDelete",
     "SupportsDiscard",
     "SupportsEntries",
+    "SupportsEvict",
     "SupportsInspect",
     "SupportsRange",
     "SupportsTouch",
     "SupportsTurns",
+    "offers",
 ]
 
 
@@ -97,6 +99,15 @@ class SupportsEntries(Protocol):
 
 
 @runtime_checkable
+class SupportsEvict(Protocol):
+    """Can forget several contents and tell why to whoever asks for them later."""
+
+    async def evict(self, references: Collection[str], because: str) -> None:
+        """Forget what *references* lead to, *because* of a reason that reads on as a sentence. Quiet about strays."""
+        ...
+
+
+@runtime_checkable
 class SupportsInspect(Protocol):
     """Can say what it holds under one reference."""
 
@@ -142,3 +153,8 @@ class SupportsClear(Protocol):
     def clear(self) -> Awaitable[None]:
         """Forget all entries, when awaited at the latest."""
         ...
+
+
+def offers(storage: object, verb: type) -> bool:
+    """Say whether *storage* and all that it wraps as `inner` have *verb*, one of the protocols here."""
+    return isinstance(storage, verb) and (not hasattr(storage, "inner") or offers(storage.inner, verb))

@@ -2,7 +2,8 @@
 
 A content is written to ``.<name>.part`` and then renamed to its name. The part is also the lock on the name: it is
 created exclusively and kept flocked until it is renamed. So two writers never publish one name, and a part that
-nobody holds was left behind by a crash.
+nobody holds was left behind by a crash. The sidecar of a published file is replaced by way of the same part, so what
+a crash leaves of that is swept like the rest.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from os.path import lexists
@@ -22,13 +24,16 @@ try:
 except ImportError:
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["make_private_directory", "publish", "supported", "sweep"]
+__all__ = ["lock_for_a_touch", "make_private_directory", "publish", "replace_sidecar", "supported", "sweep"]
 
 logger = logging.getLogger(__name__)
 
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-_NO_LOCKS_HERE = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP)
+# EBADF: network file systems lock only what was opened for writing.
+_NO_LOCKS_HERE = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EBADF)
 _SIDECAR_GRACE = 3_600.0
+_WAITS = 2_000
+_WAIT_SECONDS = 0.005
 
 
 def supported() -> bool:
@@ -57,6 +62,36 @@ def publish(folder: str, name: str, content: bytes, sidecar: str | None, *, fsyn
         raise
     finally:
         os.close(descriptor)
+
+
+def lock_for_a_touch(descriptor: int) -> None:
+    """Wait until no other process or thread touches this file. Closing the descriptor lets the next one in."""
+    for _ in range(_WAITS):
+        if _lock(descriptor, if_unsupported=True):
+            return
+        time.sleep(_WAIT_SECONDS)
+    raise _held_by_another()
+
+
+def replace_sidecar(folder: str, name: str, sidecar: str, *, fsync: bool) -> None:
+    """Make *sidecar* describe the published file *name* from now on. Leaves nothing if the file is gone meanwhile."""
+    target, part, beside = (os.path.join(folder, file) for file in (name, _part_name(name), sidecar_name(name)))
+    descriptor = _await_part(folder, name)
+    try:
+        _write(descriptor, sidecar.encode(), fsync=fsync)
+        if not lexists(target):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), target)
+        os.rename(part, beside)
+    except BaseException:
+        _remove(part)
+        raise
+    finally:
+        os.close(descriptor)
+    if fsync:
+        _sync_directory(folder)
+    # Whoever deletes removes the content first: if it is there now, its deleter will see this sidecar.
+    if not lexists(target):
+        _remove_sidecar_of_nothing(folder, name)
 
 
 def make_private_directory(path: str, *, fsync: bool) -> None:
@@ -91,17 +126,38 @@ def _part_name(name: str) -> str:
 
 def _claim(part: str, target: str) -> int:
     """Create the part, locked. Whoever holds it decides alone whether its name is free."""
+    descriptor = _create_locked(part)
+    if lexists(target):
+        _remove(part)
+        os.close(descriptor)
+        raise FileExistsError(errno.EEXIST, "already published", target)
+    return descriptor
+
+
+def _create_locked(part: str) -> int:
     descriptor = os.open(part, _CREATE, 0o600)
     try:
         if not _lock(descriptor, if_unsupported=True) or os.fstat(descriptor).st_nlink == 0:
             raise FileExistsError(errno.EEXIST, "taken for abandoned by a sweep", part)
-        if lexists(target):
-            _remove(part)
-            raise FileExistsError(errno.EEXIST, "already published", target)
     except BaseException:
         os.close(descriptor)
         raise
     return descriptor
+
+
+def _await_part(folder: str, name: str) -> int:
+    """Create the part of a published name, locked, as soon as nobody else has it."""
+    for _ in range(_WAITS):
+        try:
+            return _create_locked(os.path.join(folder, _part_name(name)))
+        except FileExistsError:
+            _remove_abandoned(folder, name)
+            time.sleep(_WAIT_SECONDS)
+    raise _held_by_another()
+
+
+def _held_by_another() -> OSError:
+    return BlockingIOError(errno.EAGAIN, "another process has been changing it for too long")
 
 
 def _lock(descriptor: int, *, if_unsupported: bool) -> bool:
@@ -169,6 +225,16 @@ def _remove_abandoned(folder: str, name: str) -> None:
                 _remove(os.path.join(folder, sidecar_name(name)))
             _remove(part)
     finally:
+        os.close(descriptor)
+
+
+def _remove_sidecar_of_nothing(folder: str, name: str) -> None:
+    """Remove the sidecar of a name that is free. If it is free no longer, the sidecar may be the new owner's."""
+    target, part = os.path.join(folder, name), os.path.join(folder, _part_name(name))
+    with suppress(FileExistsError):
+        descriptor = _claim(part, target)
+        _remove(os.path.join(folder, sidecar_name(name)))
+        _remove(part)
         os.close(descriptor)
 
 

@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-import boto3
-from botocore.config import Config
 from botocore.exceptions import ClientError
-from botocore.utils import determine_content_length
 
-from holdfast.storage.s3_errors import is_missing, is_past_the_end, is_taken
+from holdfast.storage.s3_client import Clients, make_client
+from holdfast.storage.s3_errors import has_no_lifecycle, is_missing, is_not_implemented, is_past_the_end, is_taken
 
 __all__ = ["Bucket", "Found", "make_client"]
 
 _WRITE_MARK = "holdfast-write"
-_SMALL_BODY = 1_000_000
 _LARGEST_OFFSET = 2**63 - 1
+# What a copy that replaces the metadata would lose, as far as S3 tells it.
+_KEPT_IN_A_COPY = (
+    "BucketKeyEnabled",
+    "CacheControl",
+    "ContentDisposition",
+    "ContentEncoding",
+    "ContentLanguage",
+    "Expires",
+    "SSEKMSKeyId",
+    "ServerSideEncryption",
+    "StorageClass",
+    "WebsiteRedirectLocation",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,49 +40,8 @@ class Found:
     content_type: str
     total_size: int
     metadata: Mapping[str, str]
-
-
-def make_client(
-    session: boto3.Session | None,
-    config: Config | None,
-    region_name: str | None,
-    endpoint_url: str | None,
-    *,
-    connections: int,
-) -> Any:
-    """Build a boto3 client. What *config* says wins; else boto3 waits less and tries fewer times than by default."""
-    defaults = Config(
-        max_pool_connections=connections,
-        connect_timeout=10,
-        retries={"mode": "standard", "total_max_attempts": 3},
-    )
-    agent = " ".join(filter(None, (getattr(config, "user_agent_extra", None), "holdfast")))
-    merged = defaults.merge(config or Config()).merge(Config(user_agent_extra=agent))
-    session = session or boto3.Session(region_name=region_name)
-    client = session.client("s3", config=merged, endpoint_url=endpoint_url)
-    client.meta.events.register_last("before-call.s3", _send_small_bodies_at_once)
-    return client
-
-
-def _send_small_bodies_at_once(params: dict[str, Any], **_: Any) -> None:
-    """Do without botocore's ``Expect: 100-continue``, a round trip that only pays when a large body is refused."""
-    if (determine_content_length(params["body"]) or 0) <= _SMALL_BODY:
-        params["headers"].pop("Expect", None)
-
-
-class _ForkSafeLock:
-    """A lock that a forked process gets anew, in case a thread of its parent held it."""
-
-    def __init__(self) -> None:
-        self.renew()
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self.renew)
-
-    def renew(self) -> None:
-        self.lock = threading.Lock()
-
-
-_MAKING_CLIENTS = _ForkSafeLock()
+    etag: str = ""
+    headers: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Bucket:
@@ -81,8 +49,8 @@ class Bucket:
 
     def __init__(self, name: str, make_client: Callable[[], Any]) -> None:
         self._name = name
-        self._make_client = make_client
-        self._client_of_process: tuple[int, Any] | None = None
+        self._clients = Clients(make_client)
+        self._guards_copies = True
 
     def put_new(self, key: str, content: bytes, content_type: str, metadata: Mapping[str, str]) -> bool:
         """Upload unless the key is in use; False if it is."""
@@ -127,6 +95,30 @@ class Bucket:
         """Ask for an object without its content."""
         return self._found(lambda: self._client.head_object(Bucket=self._name, Key=key))
 
+    def describe_anew(self, key: str, found: Found, content_type: str, metadata: Mapping[str, str]) -> bool:
+        """Give an object another type and other metadata; False if it is no longer what was *found*.
+
+        S3 changes neither in place, so the object is copied onto itself.
+        """
+        copy = partial(
+            self._client.copy_object,
+            Bucket=self._name,
+            Key=key,
+            CopySource={"Bucket": self._name, "Key": key},
+            CopySourceIfMatch=found.etag,
+            MetadataDirective="REPLACE",
+            ContentType=content_type,
+            Metadata=dict(metadata),
+            **found.headers,
+        )
+        try:
+            self._guarded(copy, found.etag)
+        except ClientError as error:
+            if not is_missing(error) and not is_taken(error):
+                raise
+            return False
+        return True
+
     def delete(self, key: str) -> None:
         """Remove an object. Quiet if there is none."""
         self._client.delete_object(Bucket=self._name, Key=key)
@@ -145,13 +137,50 @@ class Bucket:
         for page in paginator.paginate(Bucket=self._name, Prefix=prefix, Delimiter="/"):
             yield [item["Key"] for item in page.get("Contents", ())]
 
+    def change_lifecycle(self, change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> None:
+        """Set the bucket's rules to what *change* makes of them. They go back as they came, all in one request."""
+        answer = self._lifecycle()
+        rules = answer.get("Rules", [])
+        changed = change(rules)
+        if changed == rules:
+            return
+        if not changed:
+            self._client.delete_bucket_lifecycle(Bucket=self._name)
+            return
+        kept = {name: answer[name] for name in ("TransitionDefaultMinimumObjectSize",) if name in answer}
+        self._client.put_bucket_lifecycle_configuration(
+            Bucket=self._name, LifecycleConfiguration={"Rules": changed}, **kept
+        )
+
+    def _lifecycle(self) -> dict[str, Any]:
+        try:
+            answer: dict[str, Any] = self._client.get_bucket_lifecycle_configuration(Bucket=self._name)
+        except ClientError as error:
+            if not has_no_lifecycle(error):
+                raise
+            return {}
+        return answer
+
+    def _guarded(self, copy: Callable[..., Any], etag: str) -> None:
+        """Copy only onto what has this etag, so that nothing deleted meanwhile comes back.
+
+        An older botocore, and some servers, cannot do that; there, only the reading end of the copy is checked.
+        """
+        members = self._client.meta.service_model.operation_model("CopyObject").input_shape.members
+        if not self._guards_copies or "IfMatch" not in members:
+            copy()
+            return
+        try:
+            copy(IfMatch=etag)
+        except ClientError as error:
+            if not is_not_implemented(error):
+                raise
+            self._guards_copies = False
+            copy()
+
     @property
     def _client(self) -> Any:
-        """The client of this process: after a fork, its connections belong to the parent."""
-        with _MAKING_CLIENTS.lock:
-            if self._client_of_process is None or self._client_of_process[0] != os.getpid():
-                self._client_of_process = (os.getpid(), self._make_client())
-            return self._client_of_process[1]
+        return self._clients.of_this_process()
 
     def _found(self, ask: Callable[[], dict[str, Any]]) -> Found | None:
         try:
@@ -161,7 +190,14 @@ class Bucket:
                 return None
             raise
         content = answer["Body"].read() if "Body" in answer else b""
-        return Found(content, answer.get("ContentType", ""), _total_size(answer), answer.get("Metadata", {}))
+        return Found(
+            content,
+            answer.get("ContentType", ""),
+            _total_size(answer),
+            answer.get("Metadata", {}),
+            answer.get("ETag", ""),
+            {name: answer[name] for name in _KEPT_IN_A_COPY if name in answer},
+        )
 
     def _was_written_by(self, mark: str, key: str) -> bool:
         """Say whether an upload that met a used key met itself: S3 had taken it, and the answer was lost."""

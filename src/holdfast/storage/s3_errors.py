@@ -9,16 +9,27 @@ from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, 
 
 from holdfast.errors import StorageAccessError, StorageError
 
-__all__ = ["S3RefusedError", "S3UnreachableError", "explained", "is_missing", "is_past_the_end", "is_taken"]
+__all__ = [
+    "S3RefusedError",
+    "S3UnreachableError",
+    "explained",
+    "has_no_lifecycle",
+    "is_missing",
+    "is_not_implemented",
+    "is_past_the_end",
+    "is_taken",
+]
 
 _MISSING = frozenset({"NoSuchKey", "NotFound", "404"})
 _TAKEN = frozenset({"PreconditionFailed", "ConditionalRequestConflict", "412", "409"})
 _CHECK_CREDENTIALS = "check the access key, the secret key, the session's age and this machine's clock"
 _TRY_LATER = "S3 is overloaded or ailing: try again later, or store less at once"
+_GRANT = "grant s3:GetObject, s3:PutObject, s3:DeleteObject and s3:ListBucket on the bucket and prefix"
+_GRANT_LIFECYCLE = "grant s3:GetLifecycleConfiguration and s3:PutLifecycleConfiguration on the bucket"
 _ADVICE = {
     "NoSuchBucket": "create the bucket, or check its name, the region and the endpoint",
-    "AccessDenied": "grant s3:GetObject, s3:PutObject, s3:DeleteObject and s3:ListBucket on the bucket and prefix",
-    "403": "grant s3:GetObject, s3:PutObject, s3:DeleteObject and s3:ListBucket on the bucket and prefix",
+    "AccessDenied": _GRANT,
+    "403": _GRANT,
     "InvalidAccessKeyId": _CHECK_CREDENTIALS,
     "SignatureDoesNotMatch": _CHECK_CREDENTIALS,
     "ExpiredToken": _CHECK_CREDENTIALS,
@@ -40,6 +51,8 @@ class S3RefusedError(StorageError, ClientError):  # type: ignore[misc]
 
     def __str__(self) -> str:
         advice = _ADVICE.get(_code(self), "the code above is S3's own; its documentation explains it")
+        if advice == _GRANT and "Lifecycle" in self.operation_name:
+            advice = _GRANT_LIFECYCLE
         return f"cannot {self._doing}: {ClientError.__str__(self)}. What was stored before is unharmed; {advice}"
 
 
@@ -73,6 +86,16 @@ def is_missing(error: ClientError) -> bool:
 def is_taken(error: ClientError) -> bool:
     """Say whether S3 answered that the key is in use already."""
     return _code(error) in _TAKEN
+
+
+def has_no_lifecycle(error: ClientError) -> bool:
+    """Say whether S3 answered that a bucket has no lifecycle configuration."""
+    return _code(error) == "NoSuchLifecycleConfiguration"
+
+
+def is_not_implemented(error: ClientError) -> bool:
+    """Say whether a server answered that it does not know a header of the request."""
+    return _code(error) in ("NotImplemented", "501")
 
 
 def is_past_the_end(error: ClientError) -> bool:

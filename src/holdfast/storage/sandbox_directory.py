@@ -66,6 +66,8 @@ def is_the_host(sandbox: Sandbox) -> bool:
 class SandboxDirectory:
     """Artifacts in a sandbox. It has no rename, so a sidecar written first tells a whole content from a part."""
 
+    notes_uses = False
+
     def __init__(self, artifact_dir: str, sandbox: Sandbox, *, clock: Callable[[], float]) -> None:
         if not isinstance(sandbox, Sandbox):
             raise InvalidTypeError(
@@ -98,10 +100,23 @@ class SandboxDirectory:
     async def read(self, name: str, start: int, end: int | None) -> Part:
         """Read a file by its name or stem."""
         name, content = await self._find(name)
-        description = await self._describe(name)
-        if description.size not in (None, len(content)):
-            raise NotFoundError(name, "its content is not complete")
+        description = _of_the_whole(content, name, await self._describe(name))
         return Part(content[start:end], description.content_type, start, len(content))
+
+    async def inspect(self, name: str) -> Entry:
+        """Describe a file by its name or stem, with its bare name as the reference. Reads it, for its size."""
+        name, content = await self._find(name)
+        about = _of_the_whole(content, name, await self._describe_at_least_by_name(name))
+        return Entry(name, about.key, about.content_type, len(content), about.stored_at, about.stored_at)
+
+    async def touch(self, name: str, used_at: float, content_type: str | None) -> None:
+        """Note another content type of a file by its name or stem. There is no place for the time of a use."""
+        if content_type is None:
+            return
+        name, content = await self._find(name)
+        about = _of_the_whole(content, name, await self._describe(name))
+        if content_type != about.content_type:
+            await self._rewrite_sidecar(name, encode_sidecar(about.key, content_type, len(content)))
 
     async def remove(self, name: str) -> None:
         """Remove a file."""
@@ -167,6 +182,14 @@ class SandboxDirectory:
         with suppress(StorageError, OSError):
             await self.remove(name)
 
+    async def _rewrite_sidecar(self, name: str, sidecar: str) -> None:
+        with explained(f"touch {name} in the sandbox"):
+            await self._sandbox.write_text(self._at(sidecar_name(name)), sidecar)
+        try:
+            await self._content(name)
+        except NotFoundError:
+            await self._discard(name)
+
     async def _content(self, name: str) -> bytes:
         with explained(f"read {name} in the sandbox"):
             try:
@@ -200,3 +223,9 @@ class SandboxDirectory:
                 return None
             except UnicodeDecodeError:
                 return "not text, so it will be found to be damaged"
+
+
+def _of_the_whole(content: bytes, name: str, description: Description) -> Description:
+    if description.size not in (None, len(content)):
+        raise NotFoundError(name, "its content is not complete")
+    return description

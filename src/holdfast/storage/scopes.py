@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import suppress
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from types import TracebackType
+from typing import cast
 from urllib.parse import quote
 
-from holdfast.errors import InvalidValueError, NotFoundError, StorageError
-from holdfast.storage.checks import check_range, check_reference, check_store
-from holdfast.storage.protocols import Entry, Part, Storage, SupportsDelete, SupportsEntries, SupportsRange
+from holdfast.errors import EvictedError, InvalidValueError, NotFoundError, StorageError
+from holdfast.storage.checks import check_range, check_reference, check_store, check_touch
+from holdfast.storage.protocols import (
+    Entry,
+    Part,
+    Storage,
+    SupportsDelete,
+    SupportsEntries,
+    SupportsEvict,
+    SupportsInspect,
+    SupportsRange,
+    SupportsTouch,
+)
 
 __all__ = ["ScopedStorage"]
+
+logger = logging.getLogger(__name__)
 
 _LONGEST_SCOPE = 200
 _LONGEST_MARK = 400
@@ -23,7 +39,8 @@ class ScopedStorage:
     """Wraps any storage so that what was stored in one *scope* can be had in that scope only.
 
     The scope is written into the content type (``text/plain; holdfast-scope=tenant-7``) and taken out again: it is
-    stored with the content, survives a restart, and no reference can forge it. Scopes nest.
+    stored with the content, survives a restart, and no reference can forge it. Scopes nest. In an ``async with``, the
+    scope is cleared at the end. Turns are not passed on: one scope does not speak for all.
     """
 
     def __init__(self, inner: Storage, scope: str) -> None:
@@ -35,6 +52,36 @@ class ScopedStorage:
         if len(self._mark) > _LONGEST_MARK:
             raise InvalidValueError(f"scope is too long once percent-encoded for a header: {scope!r}; shorten it")
 
+    async def __aenter__(self) -> ScopedStorage:
+        self._deleting()
+        self._listing()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            await self.clear()
+        except Exception as failure:
+            if error is None:
+                raise
+            logger.warning("cannot clear the scope %r after %r: %s", self._scope, error, failure)
+
+    @property
+    def inner(self) -> Storage:
+        """The storage that all scopes of it share."""
+        return self._inner
+
+    @property
+    def clock(self) -> Callable[[], float]:
+        """The inner storage's clock, or the system's if it has none."""
+        return cast("Callable[[], float]", getattr(self._inner, "clock", time.time))
+
+    @property
+    def notes_uses(self) -> bool:
+        """Whether `retrieve` of the inner storage writes down the use for other processes."""
+        return bool(getattr(self._inner, "notes_uses", False))
+
     async def store(self, key: str, content: bytes, content_type: str = "text/plain") -> str:
         """Store in this scope."""
         check_store(key, content, content_type)
@@ -42,7 +89,8 @@ class ScopedStorage:
 
     async def retrieve(self, reference: str) -> tuple[bytes, str]:
         """Return content and content type of what this scope stored."""
-        content, content_type = await self._inner.retrieve(check_reference(reference))
+        with self._evictions_told_to_their_scope(check_reference(reference)):
+            content, content_type = await self._inner.retrieve(reference)
         return content, self._own(reference, content_type)
 
     async def retrieve_range(self, reference: str, start: int, end: int) -> Part:
@@ -51,8 +99,24 @@ class ScopedStorage:
         if not isinstance(self._inner, SupportsRange):
             content, content_type = await self.retrieve(reference)
             return Part(content[start:end], content_type, start, len(content))
-        part = await self._inner.retrieve_range(check_reference(reference), start, end)
+        with self._evictions_told_to_their_scope(check_reference(reference)):
+            part = await self._inner.retrieve_range(reference, start, end)
         return replace(part, content_type=self._own(reference, part.content_type))
+
+    async def inspect(self, reference: str) -> Entry:
+        """Return what is known of a content that this scope stored."""
+        inner = self._inspecting()
+        with self._evictions_told_to_their_scope(check_reference(reference)):
+            entry = await inner.inspect(reference)
+        return replace(entry, content_type=self._own(reference, entry.content_type))
+
+    async def touch(self, reference: str, used_at: float, content_type: str | None = None) -> None:
+        """Note a use of what this scope stored, and another content type. Quiet if this scope has none such."""
+        check_touch(used_at, content_type)
+        inner = self._touching()
+        with suppress(KeyError):
+            await self.inspect(reference)
+            await inner.touch(reference, used_at, None if content_type is None else content_type + self._mark)
 
     async def delete(self, reference: str) -> None:
         """Forget one content. Quiet if this scope has none such."""
@@ -68,9 +132,12 @@ class ScopedStorage:
                 yield replace(entry, content_type=entry.content_type.removesuffix(self._mark))
 
     async def clear(self) -> None:
-        """Forget all of this scope, and nothing else."""
+        """Forget all of this scope, and nothing else. An inner storage that tells why something left is told it."""
         inner = self._deleting()
         references = [entry.reference async for entry in self.entries()]
+        if isinstance(inner, SupportsEvict):
+            await inner.evict(references, f"the scope {self._scope!r} was cleared")
+            return
         for first in range(0, len(references), _DELETES_AT_ONCE):
             await asyncio.gather(*map(inner.delete, references[first : first + _DELETES_AT_ONCE]))
 
@@ -78,6 +145,29 @@ class ScopedStorage:
         if not content_type.endswith(self._mark):
             raise NotFoundError(reference, f"it was not stored in the scope {self._scope!r}")
         return content_type.removesuffix(self._mark)
+
+    @contextmanager
+    def _evictions_told_to_their_scope(self, reference: str) -> Iterator[None]:
+        try:
+            yield
+        except EvictedError as error:
+            raise self._told_here(reference, error) from None
+
+    def _told_here(self, reference: str, error: EvictedError) -> NotFoundError:
+        try:
+            own = self._own(reference, error.content_type)
+        except NotFoundError as not_ours:
+            return not_ours
+        return EvictedError(
+            reference,
+            _requoted(error.reason, error.content_type, own),
+            error.key,
+            own,
+            error.size,
+            error.stored_at,
+            error.evicted_at,
+            error.because,
+        )
 
     def _deleting(self) -> SupportsDelete:
         if isinstance(self._inner, SupportsDelete):
@@ -89,5 +179,23 @@ class ScopedStorage:
             return self._inner
         raise self._unable("list entries")
 
+    def _inspecting(self) -> SupportsInspect:
+        if isinstance(self._inner, SupportsInspect):
+            return self._inner
+        raise self._unable("inspect")
+
+    def _touching(self) -> SupportsTouch:
+        if isinstance(self._inner, SupportsTouch):
+            return self._inner
+        raise self._unable("touch")
+
     def _unable(self, verb: str) -> StorageError:
         return StorageError(f"{type(self._inner).__name__} cannot {verb}, so a scope of it cannot either")
+
+
+def _requoted(reason: str, content_type: str, own: str) -> str:
+    """Return *reason* with *own* where it quotes the content type, whole or cut short somewhere in the mark."""
+    for length in range(len(content_type), len(own), -1):
+        if content_type[:length] in reason:
+            return reason.replace(content_type[:length], own)
+    return reason

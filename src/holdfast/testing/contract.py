@@ -5,7 +5,11 @@
         def storage(self, tmp_path):
             return MyStorage(tmp_path)
 
-What a backend does not offer (delete, entries, ranges, clear) is skipped.
+What a backend does not offer (delete, entries, ranges, inspect, touch, clear) is skipped. A wrapper that has a verb in
+its class, but not for every storage that it wraps, names the verb in `lacks`:
+
+    class TestMyWrapper(StorageContract):
+        lacks = (SupportsTouch,)
 """
 
 from __future__ import annotations
@@ -15,7 +19,16 @@ from typing import Any
 
 import pytest
 
-from holdfast.storage import Entry, Storage, SupportsClear, SupportsDelete, SupportsEntries, SupportsRange
+from holdfast.storage import (
+    Entry,
+    Storage,
+    SupportsClear,
+    SupportsDelete,
+    SupportsEntries,
+    SupportsInspect,
+    SupportsRange,
+    SupportsTouch,
+)
 
 __all__ = ["StorageContract"]
 
@@ -98,6 +111,8 @@ def by_name(table: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.asyncio
 class StorageContract:
     """What every storage promises. Subclass it and override the fixture `storage`."""
+
+    lacks: tuple[type, ...] = ()
 
     @pytest.fixture
     def storage(self) -> Storage:
@@ -232,6 +247,123 @@ class StorageContract:
         assert after.last_used >= before.last_used
         assert after.stored_at == before.stored_at
 
+    async def test_inspecting_tells_what_entries_tell(self, storage: Storage) -> None:
+        inspecting = self.inspecting(storage)
+        references = [
+            await storage.store(key, b"content", content_type)
+            for key, content_type in (("a", "text/plain"), ("b/ü", "text/x-odd; a=b"))
+        ]
+        inspected = [await inspecting.inspect(reference) for reference in references]
+        assert [(e.reference, e.key, e.content_type, e.size) for e in inspected] == [
+            (references[0], "a", "text/plain", 7),
+            (references[1], "b/ü", "text/x-odd; a=b", 7),
+        ]
+        if isinstance(storage, SupportsEntries):
+            listed = {entry.reference: entry async for entry in storage.entries()}
+            assert listed == {entry.reference: entry for entry in inspected}
+
+    async def test_inspecting_is_no_use(self, storage: Storage) -> None:
+        inspecting = self.inspecting(storage)
+        reference = await storage.store("key", b"content")
+        await storage.retrieve(reference)
+        before = await inspecting.inspect(reference)
+        assert await inspecting.inspect(reference) == before
+        if isinstance(storage, SupportsEntries):
+            assert await only_entry(storage) == before
+
+    @pytest.mark.parametrize("reference", **by_name(STRAY_REFERENCES))
+    async def test_inspecting_a_stray_reference_finds_nothing(self, storage: Storage, reference: str) -> None:
+        inspecting = self.inspecting(storage)
+        await storage.store("key", b"content")
+        with pytest.raises(KeyError):
+            await inspecting.inspect(reference)
+
+    async def test_what_was_deleted_can_be_inspected_no_more(self, storage: Storage) -> None:
+        inspecting = self.inspecting(storage)
+        if not isinstance(storage, SupportsDelete):
+            pytest.skip("this storage cannot delete")
+        reference = await storage.store("key", b"content")
+        await storage.delete(reference)
+        with pytest.raises(KeyError):
+            await inspecting.inspect(reference)
+
+    @pytest.mark.parametrize("content_type", CONTENT_TYPES)
+    async def test_a_touch_changes_the_content_type_and_nothing_else(self, storage: Storage, content_type: str) -> None:
+        touching = self.touching(storage)
+        for key, given in (("key", "text/plain"), ("odd/key", "text/x-odd")):
+            reference = await storage.store(key, b"content", given)
+            await touching.touch(reference, 0.0, content_type)
+            assert await storage.retrieve(reference) == (b"content", content_type)
+            if isinstance(storage, SupportsEntries):
+                (entry,) = [entry async for entry in storage.entries() if entry.reference == reference]
+                assert (entry.key, entry.content_type, entry.size) == (key, content_type, 7)
+
+    async def test_a_touch_without_a_content_type_leaves_it(self, storage: Storage) -> None:
+        touching = self.touching(storage)
+        reference = await storage.store("odd/key", b"content", "text/x-odd; a=b")
+        await touching.touch(reference, 5_000_000_000.0)
+        assert await storage.retrieve(reference) == (b"content", "text/x-odd; a=b")
+
+    async def test_a_touch_moves_the_last_use_forward_never_back(self, storage: Storage) -> None:
+        """A storage may have no place for it; then the last use stays what it was."""
+        touching, inspecting = self.touching(storage), self.inspecting(storage)
+        reference = await storage.store("key", b"content")
+        stored = await inspecting.inspect(reference)
+        await touching.touch(reference, 0.0)
+        assert await inspecting.inspect(reference) == stored
+        await touching.touch(reference, stored.stored_at + 1_000)
+        touched = await inspecting.inspect(reference)
+        assert touched.stored_at == stored.stored_at
+        assert touched.last_used in (pytest.approx(stored.stored_at + 1_000, abs=0.001), stored.last_used)
+        await touching.touch(reference, stored.stored_at + 500, "text/x-odd")
+        assert (await inspecting.inspect(reference)).last_used == touched.last_used
+
+    @pytest.mark.parametrize("reference", **by_name(STRAY_REFERENCES))
+    async def test_touching_a_stray_reference_is_quiet(self, storage: Storage, reference: str) -> None:
+        touching = self.touching(storage)
+        kept = await storage.store("key", b"content")
+        await touching.touch(reference, 5_000_000_000.0, "text/x-odd")
+        assert await storage.retrieve(kept) == (b"content", "text/plain")
+        if isinstance(storage, SupportsEntries):
+            assert (await only_entry(storage)).reference == kept
+
+    async def test_touching_what_was_deleted_brings_nothing_back(self, storage: Storage) -> None:
+        touching = self.touching(storage)
+        if not isinstance(storage, SupportsDelete):
+            pytest.skip("this storage cannot delete")
+        reference = await storage.store("key", b"content")
+        await storage.delete(reference)
+        await touching.touch(reference, 5_000_000_000.0, "text/x-odd")
+        with pytest.raises(KeyError):
+            await storage.retrieve(reference)
+        await self.assert_empty(storage)
+
+    async def test_touches_and_reads_at_once_do_not_disturb_each_other(self, storage: Storage) -> None:
+        touching = self.touching(storage)
+        reference = await storage.store("key", b"content")
+        kinds = [f"text/x-{number}" for number in range(10)]
+        found, _ = await asyncio.gather(
+            asyncio.gather(*(storage.retrieve(reference) for _ in kinds)),
+            asyncio.gather(*(touching.touch(reference, 0.0, kind) for kind in kinds)),
+        )
+        assert all(content == b"content" and kind in {"text/plain", *kinds} for content, kind in found)
+        assert (await storage.retrieve(reference))[1] in kinds
+
+    @pytest.mark.parametrize("used_at", [-1.0, float("nan"), float("inf"), 1e300])
+    async def test_what_is_no_time_is_refused(self, storage: Storage, used_at: float) -> None:
+        touching = self.touching(storage)
+        reference = await storage.store("key", b"content")
+        with pytest.raises(ValueError):
+            await touching.touch(reference, used_at)
+
+    @pytest.mark.parametrize("content_type", **by_name(BAD_CONTENT_TYPES))
+    async def test_a_touch_with_what_is_no_mime_type_is_refused(self, storage: Storage, content_type: str) -> None:
+        touching = self.touching(storage)
+        reference = await storage.store("key", b"content")
+        with pytest.raises(ValueError):
+            await touching.touch(reference, 0.0, content_type)
+        assert await storage.retrieve(reference) == (b"content", "text/plain")
+
     @pytest.mark.parametrize(
         ("start", "end"),
         [
@@ -290,6 +422,18 @@ class StorageContract:
         await self.assert_empty(storage)
         again = await storage.store("key", b"after")
         assert await storage.retrieve(again) == (b"after", "text/plain")
+
+    def inspecting(self, storage: Storage) -> SupportsInspect:
+        """Return the storage if it can inspect; else skip the test."""
+        if SupportsInspect in self.lacks or not isinstance(storage, SupportsInspect):
+            pytest.skip("this storage cannot inspect")
+        return storage
+
+    def touching(self, storage: Storage) -> SupportsTouch:
+        """Return the storage if it can touch; else skip the test."""
+        if SupportsTouch in self.lacks or not isinstance(storage, SupportsTouch):
+            pytest.skip("this storage cannot touch")
+        return storage
 
     async def assert_empty(self, storage: Storage) -> None:
         """Check that nothing is held, as far as the storage can tell."""

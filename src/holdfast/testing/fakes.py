@@ -52,6 +52,13 @@ class _Interposed:
         part: Part = await self._around(lambda: self.inner.retrieve_range(reference, start, end))
         return part
 
+    async def inspect(self, reference: str) -> Entry:
+        entry: Entry = await self._around(lambda: self.inner.inspect(reference))
+        return entry
+
+    async def touch(self, reference: str, used_at: float, content_type: str | None = None) -> None:
+        await self._around(lambda: self.inner.touch(reference, used_at, content_type))
+
     async def delete(self, reference: str) -> None:
         await self._around(lambda: self.inner.delete(reference))
 

@@ -1,0 +1,114 @@
+"""What the commands show and how: nothing that was found in a store is taken for markup or for an escape sequence."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from holdfast.errors import HoldfastError
+
+__all__ = ["complain", "each", "failures_told", "printable", "say", "tracked", "warnings_told"]
+
+T = TypeVar("T")
+
+
+def printable(text: str) -> str:
+    """Return *text* on one line, with control characters, invisible ones and lone surrogates spelt out."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def say(text: str, *, bold: bool = False) -> None:
+    """Print one line to the standard output."""
+    _print(text, bold=bold)
+
+
+def complain(text: str) -> None:
+    """Print one line to the standard error."""
+    _print(text, err=True)
+
+
+def each(items: AsyncIterator[T]) -> Iterator[T]:
+    """Iterate in an event loop that runs only between the items, so that printing them blocks nothing."""
+    loop = asyncio.new_event_loop()
+    try:
+        while True:
+            try:
+                item = loop.run_until_complete(_next(items))
+            except StopAsyncIteration:
+                return
+            yield item
+    finally:
+        _close(loop)
+
+
+@contextmanager
+def failures_told() -> Iterator[None]:
+    """Turn errors of holdfast into one line and the exit code 1."""
+    try:
+        yield
+    except HoldfastError as error:
+        raise click.ClickException(printable(str(error))) from error
+
+
+@contextmanager
+def warnings_told() -> Iterator[None]:
+    """Print what holdfast logs to the standard error."""
+    logger, handler = logging.getLogger("holdfast"), _Teller(logging.WARNING)
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+
+
+def tracked(items: Iterable[T], doing: str, total: int | None = None) -> Iterator[T]:
+    """Yield *items* and meanwhile count them on the standard error, if that is a terminal."""
+    console = Console(stderr=True)
+    columns = (TextColumn(doing), MofNCompleteColumn(), TimeElapsedColumn())
+    extra = SpinnerColumn() if total is None else BarColumn()
+    with Progress(extra, *columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task(doing, total=total)
+        for item in items:
+            progress.advance(task)
+            yield item
+
+
+class _Teller(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        complain(f"{record.levelname.capitalize()}: {record.getMessage()}")
+
+
+def _print(text: str, *, bold: bool = False, err: bool = False) -> None:
+    stream = sys.stderr if err else sys.stdout
+    encoding = stream.encoding or "utf-8"
+    # A stream that knows only some characters gets the others spelt out, not an error.
+    line = printable(text).encode(encoding, "backslashreplace").decode(encoding)
+    click.echo(click.style(line, bold=True) if bold else line, err=err)
+
+
+async def _next(items: AsyncIterator[T]) -> T:
+    return await anext(items)
+
+
+def _close(loop: asyncio.AbstractEventLoop) -> None:
+    """End what still runs, as after an interrupt, before the loop goes."""
+    loop.run_until_complete(_end_all_tasks())
+    loop.run_until_complete(loop.shutdown_asyncgens())
+    loop.close()
+
+
+async def _end_all_tasks() -> None:
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,104 @@
+"""Which contents belong together: a tool call, and all that it led to.
+
+Code that runs tools says so around each call, and everything stored meanwhile, however deep inside, joins the chain:
+
+    message = new_chain()                       # one for the parallel calls of one assistant message
+    with in_chain(message, arguments=call["input"]):
+        result = await run(call)                # a nested agent's calls join too
+        await storage.store(call["id"], result)
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
+
+from holdfast.errors import InvalidValueError
+
+__all__ = ["chain_of_reference", "current_links", "in_chain", "new_chain", "tail"]
+
+_CHAIN = re.compile(r"[0-9a-f]{16}")
+_WORD = re.compile(r"[^\s\"'`<>()\[\]{},;|]+")
+_TRAILING = ".:!?"
+_LONGEST_SCAN = 100_000
+
+
+@dataclass(frozen=True)
+class Link:
+    """One `in_chain` block: the chains joined, and the words of the call's arguments, which may be references."""
+
+    chains: tuple[str, ...]
+    arguments: object
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """The last path segments of all words in the arguments, up to a bound."""
+        found: set[str] = set()
+        budget = _LONGEST_SCAN
+        for text in _strings(self.arguments):
+            found.update(tail(word.rstrip(_TRAILING)) for word in _WORD.findall(text[:budget]))
+            budget -= len(text)
+            if budget <= 0:
+                break
+        return frozenset(found)
+
+
+_LINKS: ContextVar[tuple[Link, ...]] = ContextVar("holdfast_links", default=())
+
+
+def new_chain() -> str:
+    """Return the name of a chain that nobody else has."""
+    return secrets.token_hex(8)
+
+
+@contextmanager
+def in_chain(chain: str | None = None, *, parent: str | None = None, arguments: object = None) -> Iterator[None]:
+    """Let all that is stored in this block, and in what it awaits and starts, join one chain.
+
+    *chain* comes from `new_chain`; *parent* is a reference whose chain is joined; so are the chains of references
+    that the call's *arguments* name (the first 100,000 characters are searched). Blocks nest, and add up.
+    """
+    if chain is not None and (not isinstance(chain, str) or not _CHAIN.fullmatch(chain)):
+        raise InvalidValueError(f"chain must come from new_chain(), got {chain!r}")
+    chains = (*((chain,) if chain else ()), *((chain_of_reference(parent),) if parent else ()))
+    before = _LINKS.set((*_LINKS.get(), Link(chains, arguments)))
+    try:
+        yield
+    finally:
+        _LINKS.reset(before)
+
+
+def current_links() -> tuple[Link, ...]:
+    """Return the blocks that surround the caller."""
+    return _LINKS.get()
+
+
+def chain_of_reference(reference: str) -> str:
+    """Return the chain that consists of what *reference* leads to, alone."""
+    return blake2b(tail(reference).encode(errors="surrogatepass"), digest_size=8).hexdigest()
+
+
+def tail(reference: str) -> str:
+    """Return the last segment of a reference, which names it however its directory is spelt."""
+    return reference.rpartition("/")[2]
+
+
+def _strings(value: object) -> Iterator[str]:
+    """Yield the strings in a JSON-like value, as far as a bound allows."""
+    waiting = [value]
+    for _ in range(_LONGEST_SCAN):
+        if not waiting:
+            return
+        item = waiting.pop()
+        if isinstance(item, str):
+            yield item
+        elif isinstance(item, Mapping):
+            waiting.extend(item.values())
+        elif isinstance(item, (list, tuple, set, frozenset)):
+            waiting.extend(item)

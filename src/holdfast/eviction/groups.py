@@ -1,0 +1,205 @@
+"""Entries that leave together, and the orders in which they do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from heapq import heapify, heappop, heappush, heapreplace
+from math import inf
+
+__all__ = ["Group", "Held", "Orders", "Queue"]
+
+_FEW = 1_000
+
+
+class Held:
+    """One entry that is held, as policies see it: it is as fresh as its group."""
+
+    __slots__ = ("chains", "content_type", "first_stored_at", "group", "key", "reference", "size")
+
+    def __init__(
+        self, reference: str, key: str, content_type: str, size: int, stored_at: float, chains: tuple[str, ...] = ()
+    ) -> None:
+        self.reference = reference
+        self.key = key
+        self.content_type = content_type
+        self.size = size
+        self.first_stored_at = stored_at
+        self.chains = chains
+        self.group: Group
+
+    @property
+    def stored_at(self) -> float:
+        """When the freshest member was stored."""
+        return self.group.stored_at
+
+    @property
+    def last_used(self) -> float:
+        """When the freshest member was used."""
+        return self.group.last_used
+
+    @property
+    def last_turn(self) -> int:
+        """The turn in which the freshest member was used."""
+        return self.group.last_turn
+
+
+class Group:
+    """One entry, or a chain of them. `order` counts uses: no two groups ever have the same."""
+
+    __slots__ = ("chains", "gone", "last_turn", "last_used", "live", "members", "order", "size", "stored_at")
+
+    def __init__(self, member: Held, last_used: float, turn: int, order: int, *, live: bool) -> None:
+        self.members = [member]
+        self.size = member.size
+        self.stored_at = member.first_stored_at
+        self.last_used = last_used
+        self.last_turn = turn
+        self.order = order
+        self.live = int(live)
+        self.gone = False
+        self.chains: list[str] = []
+        member.group = self
+
+    def use(self, now: float, turn: int, order: int) -> None:
+        """Note a use. Nothing ever gets older."""
+        if now > self.last_used:
+            self.last_used = now
+        if turn > self.last_turn:
+            self.last_turn = turn
+        self.order = order
+
+    def absorb(self, other: Group, order: int) -> None:
+        """Take over the members and the freshness of *other*, which is gone then."""
+        for member in other.members:
+            member.group = self
+        self.members += other.members
+        self.chains += other.chains
+        self.size += other.size
+        self.live += other.live
+        self.stored_at = max(self.stored_at, other.stored_at)
+        self.use(other.last_used, other.last_turn, order)
+        other.gone = True
+
+    def remove(self, member: Held, *, live: bool) -> None:
+        """Let one member go. A group without members is gone."""
+        self.members.remove(member)
+        self.size -= member.size
+        self.live -= live
+        self.gone = not self.members
+
+
+def _age(group: Group) -> tuple[float, int]:
+    # Groups come into being with rising orders, but their orders change; the identity does not.
+    return group.stored_at, id(group)
+
+
+def _last_use(group: Group) -> tuple[float, int]:
+    return group.last_used, group.order
+
+
+def _last_turn(group: Group) -> tuple[float, int]:
+    return group.last_turn, group.order
+
+
+class Queue:
+    """The live groups, or those that are not, the oldest first.
+
+    A use costs nothing here: a group that became fresher is found at its old place when it comes to the front, and
+    only then put where it belongs. One that is of the other kind then steps aside until it is of this kind again.
+    """
+
+    def __init__(self, key: Callable[[Group], tuple[float, int]], groups: Iterable[Group], *, live: bool) -> None:
+        self._key = key
+        self._live = live
+        self._heap = [(*key(group), group) for group in groups]
+        self._aside: set[Group] = set()
+        heapify(self._heap)
+        self._cleared_at = 2 * len(self._heap) + _FEW
+
+    def push(self, group: Group) -> None:
+        """Add a new group; now and then, throw out those that are gone."""
+        heappush(self._heap, (*self._key(group), group))
+        if len(self._heap) > self._cleared_at:
+            self._clear_out()
+
+    def changed(self, group: Group) -> None:
+        """Call back a group that stepped aside, if it may come."""
+        if group in self._aside and self._is_mine(group):
+            self._aside.remove(group)
+            heappush(self._heap, (*self._key(group), group))
+
+    def since(self) -> float:
+        """Return a time or turn that nothing here is before."""
+        return self._heap[0][0] if self._heap else inf
+
+    def oldest(self, before: float = inf) -> Iterable[Group]:
+        """Return those before a limit, in order. Until the iterator is closed, nothing may be pushed or changed."""
+        return self._oldest(before) if self._heap and self._heap[0][0] < before else ()
+
+    def _oldest(self, before: float) -> Iterator[Group]:
+        heap = self._heap
+        taken = []
+        try:
+            while heap and heap[0][0] < before:
+                number, order, group = heap[0]
+                if group.gone:
+                    heappop(heap)
+                elif not self._is_mine(group):
+                    self._aside.add(heappop(heap)[-1])
+                elif (number, order) != self._key(group):
+                    heapreplace(heap, (*self._key(group), group))
+                else:
+                    yield group
+                    taken.append(heappop(heap))
+        finally:
+            for item in taken:
+                heappush(heap, item)
+
+    def _clear_out(self) -> None:
+        self._heap = [item for item in self._heap if not item[-1].gone]
+        self._aside = {group for group in self._aside if not group.gone}
+        heapify(self._heap)
+        self._cleared_at = 2 * len(self._heap) + _FEW
+
+    def _is_mine(self, group: Group) -> bool:
+        return (group.live > 0) is self._live
+
+
+class Orders:
+    """The queues that policies asked for: each is kept up from the first time."""
+
+    def __init__(self) -> None:
+        self._queues: dict[tuple[Callable[[Group], tuple[float, int]], bool], Queue] = {}
+        self._all: Callable[[], Iterable[Group]] = tuple
+
+    def begin_with(self, groups: Callable[[], Iterable[Group]]) -> None:
+        """Fill a queue, when it is first asked for, with *groups*."""
+        self._all = groups
+
+    def by_age(self) -> Queue:
+        """The oldest first."""
+        return self._queue(_age, live=False)
+
+    def by_use(self, *, live: bool = False) -> Queue:
+        """The least recently used first."""
+        return self._queue(_last_use, live=live)
+
+    def by_turn(self) -> Queue:
+        """The one used in the earliest turn first."""
+        return self._queue(_last_turn, live=False)
+
+    def push(self, group: Group) -> None:
+        """Add a new group to every queue."""
+        for queue in self._queues.values():
+            queue.push(group)
+
+    def changed(self, group: Group) -> None:
+        """Let the queues look again whether *group* is of their kind."""
+        for queue in self._queues.values():
+            queue.changed(group)
+
+    def _queue(self, key: Callable[[Group], tuple[float, int]], *, live: bool) -> Queue:
+        queue = self._queues.get((key, live))
+        if queue is None:
+            queue = self._queues[key, live] = Queue(key, self._all(), live=live)
+        return queue

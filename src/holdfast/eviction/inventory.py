@@ -1,0 +1,248 @@
+"""What is held, and what of it leaves: all decisions of eviction, without any input or output.
+
+An operation costs O(log n): policies look at the front of an order, uses are noted where they happen, and each entry
+that leaves was put in once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence, Set
+from math import inf
+from typing import NamedTuple
+
+from holdfast.errors import EvictedError
+from holdfast.eviction.asking import Asked, View
+from holdfast.eviction.chains import Link
+from holdfast.eviction.groups import Group, Held, Orders
+from holdfast.eviction.labels import split_label
+from holdfast.eviction.policies import Chains, Moment, Policy
+from holdfast.eviction.ties import Ties, last_to_first
+from holdfast.storage.protocols import Entry
+from holdfast.storage.tombstones import Eviction, Tombstones
+
+__all__ = ["Departure", "Inventory", "plan_evictions"]
+
+
+class Departure(NamedTuple):
+    """Entries that leave together, in the steps in which to delete them.
+
+    Whatever is left after some steps is still tied together, and to the very last one, whose chains are told.
+    """
+
+    steps: Sequence[Sequence[Eviction]]
+    last_used: float
+    by_use: bool
+    chains_of_last: tuple[str, ...]
+
+    @property
+    def evictions(self) -> list[Eviction]:
+        """All of them."""
+        return [eviction for step in self.steps for eviction in step]
+
+
+class Inventory:
+    """The entries held, their chains, uses and liveness, and the tombstones of those that left."""
+
+    def __init__(self, policies: Sequence[Policy], *, tombstones: int = 1_000) -> None:
+        # The hard ones last: what others drop anyway need not be made room for.
+        self._asked = sorted(map(Asked, policies), key=lambda asked: asked.hard)
+        self._heeding = [asked for asked in self._asked if asked.heeds_stores]
+        self._refusals = [asked.refusal for asked in self._asked if asked.refusal is not None]
+        self._held: dict[str, Held] = {}
+        self._orders = Orders()
+        self._orders.begin_with(lambda: dict.fromkeys(held.group for held in self._held.values()))
+        self.view = View(self._held, self._orders)
+        self._ties = Ties() if any(isinstance(policy, Chains) for policy in policies) else None
+        self._tombstones = Tombstones(tombstones)
+        self._live: set[str] = set()
+        self._knows_live = False
+        self._leaving: list[str] = []
+        self._operations = 0
+        self._order = 0
+        self.turn = 0
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def __contains__(self, reference: object) -> bool:
+        return reference in self._held
+
+    def held(self) -> list[Held]:
+        """Return what is held."""
+        return list(self._held.values())
+
+    def get(self, reference: str) -> Held | None:
+        """Return the entry, if it is held."""
+        return self._held.get(reference)
+
+    @property
+    def total_size(self) -> int:
+        """How many bytes are held."""
+        return self.view.total_size
+
+    def set_live(self, references: Set[str]) -> None:
+        """Take *references* as those that are visible in the conversation."""
+        before, self._live, self._knows_live = self._live, set(references), True
+        for reference in before ^ self._live:
+            if (held := self._held.get(reference)) is not None:
+                held.group.live += 1 if reference in self._live else -1
+                self._orders.changed(held.group)
+        self._wake()
+
+    def advance_turn(self) -> None:
+        """Begin the next turn."""
+        self.turn += 1
+        self._wake()
+
+    def chains_for(self, content_type: str, links: Iterable[Link], parent: str | None = None) -> tuple[str, ...]:
+        """Return the chains that something stored inside *links* joins."""
+        return () if self._ties is None else self._ties.chains_for(content_type, links, parent)
+
+    def refusal(self, size: int, chains: Iterable[str] = ()) -> str | None:
+        """Return why something of *size*, with the chains that it joins, can never be held; None if it can."""
+        count, total = 1, size
+        for group in () if self._ties is None else self._ties.groups(chains):
+            count, total = count + len(group.members), total + group.size
+        for refusal in self._refusals:
+            if why := refusal(count, total):
+                return f"{total:,} bytes{f' in a chain of {count:,} entries' if count > 1 else ''}, but {why}"
+        return None
+
+    def add(
+        self, reference: str, key: str, content_type: str, size: int, stored_at: float, chains: tuple[str, ...] = ()
+    ) -> None:
+        """Hold what was just stored. Until the next `set_live`, it counts as visible in the conversation."""
+        if self._knows_live:
+            self._live.add(reference)
+        self._hold(Held(reference, key, content_type, size, stored_at, chains), stored_at, self.turn)
+        # The first one may be due before anything that was there when a policy was last asked: there was nothing.
+        for asked in self._heeding if len(self._held) > 1 else self._asked:
+            asked.quiet_until = -inf
+
+    def learn(self, entry: Entry, now: float) -> None:
+        """Hold what a backend listed. What claims to be from the future counts as from now."""
+        content_type, label = split_label(entry.content_type)
+        stored_at, last_used = min(entry.stored_at, now), min(entry.last_used, now)
+        turn = self.turn if label.turn is None else label.turn
+        held = Held(entry.reference, entry.key, content_type, entry.size, stored_at, label.chains)
+        self._tombstones.discard(entry.reference)
+        self._hold(held, last_used, turn)
+        self._wake()
+        if label.leaving:
+            self._leaving.append(entry.reference)
+
+    def begin_at(self, turn: int) -> None:
+        """Go on from *turn*, with all that happened so far behind it."""
+        self.turn += turn
+        for group in {held.group for held in self._held.values()}:
+            group.last_turn += turn
+
+    def use(self, reference: str, now: float) -> Held | None:
+        """Note a use, if the entry is held."""
+        held = self._held.get(reference)
+        if held is not None:
+            self._order += 1
+            held.group.use(now, self.turn, self._order)
+        return held
+
+    def evict(self, now: float, *, at_most: int | None = None) -> list[Departure]:
+        """Ask every policy, and let go what it drops: with *at_most*, that many entries of each, perhaps widened."""
+        self._operations += 1
+        departures: list[Departure] = []
+        while self._leaving:
+            departures += self.take_chain(self._leaving.pop(), "its chain was leaving when a process ended", now)
+        for asked in self._asked:
+            if now > asked.quiet_until:
+                departures += self._ask(asked, now, at_most)
+        return departures
+
+    def take(self, references: Iterable[str], because: str, now: float) -> list[Departure]:
+        """Let go exactly the entries named."""
+        taken = [held for reference in references if (held := self._held.get(reference)) is not None]
+        return [self._let_go([held], because, now, by_use=False) for held in taken]
+
+    def take_chain(self, reference: str, because: str, now: float) -> list[Departure]:
+        """Let go an entry and its chain."""
+        held = self._held.get(reference)
+        return [] if held is None else [self._let_go(held.group.members, because, now, by_use=False)]
+
+    def leaves_with_others(self, held: Held) -> bool:
+        """Say whether *held* has a chain that may go with it: not if something else of that is live."""
+        return len(held.group.members) > 1 and held.group.live == (held.reference in self._live)
+
+    def forget(self, reference: str) -> None:
+        """Drop what is not there any more, without a tombstone."""
+        if (held := self._held.get(reference)) is not None:
+            self._remove(held)
+
+    def why_gone(self, reference: str) -> EvictedError | None:
+        """Return what to raise for something that left."""
+        return self._tombstones.error(reference)
+
+    def _ask(self, asked: Asked, now: float, at_most: int | None) -> list[Departure]:
+        departures = []
+        for candidate in asked.expired(self.view, Moment(now, self.turn, self._live), self._operations, at_most):
+            held = self._held.get(candidate.reference)
+            if held is not None and (asked.hard or not held.group.live):
+                departures.append(self._let_go(held.group.members, asked.because, now, by_use=asked.by_use))
+        return departures
+
+    def _wake(self) -> None:
+        """Ask every policy next time."""
+        for asked in self._asked:
+            asked.quiet_until = -inf
+
+    def _hold(self, held: Held, last_used: float, turn: int) -> None:
+        self._order += 1
+        group = Group(held, last_used, turn, self._order, live=held.reference in self._live)
+        self._held[held.reference] = held
+        self.view.total_size += held.size
+        if self._ties is None or self._tie(held) is group:
+            self._orders.push(group)
+
+    def _tie(self, held: Held) -> Group:
+        assert self._ties is not None
+        self._order += 1
+        group = self._ties.join(held, self._order)
+        if len(group.members) > 1:
+            self._orders.changed(group)
+        return group
+
+    def _let_go(self, members: Sequence[Held], because: str, now: float, *, by_use: bool) -> Departure:
+        last = members[0]
+        if len(members) == 1:
+            steps = [[self._eviction(last, because, now)]]
+        else:
+            steps = [[self._eviction(held, because, now) for held in step] for step in last_to_first(members)]
+        departure = Departure(steps, last.group.last_used, by_use, last.chains)
+        for held in list(members):
+            self._remove(held)
+        for step in steps:
+            for eviction in step:
+                self._tombstones.add(eviction)
+        return departure
+
+    def _eviction(self, held: Held, because: str, now: float) -> Eviction:
+        was_live = held.reference in self._live
+        return Eviction(
+            held.reference, held.key, held.content_type, held.size, held.first_stored_at, now, because, was_live
+        )
+
+    def _remove(self, held: Held) -> None:
+        del self._held[held.reference]
+        self.view.total_size -= held.size
+        held.group.remove(held, live=held.reference in self._live)
+        if self._ties is not None:
+            self._ties.leave(held)
+        if not held.group.gone:
+            self._orders.changed(held.group)
+
+
+def plan_evictions(entries: Iterable[Entry], policies: Sequence[Policy], now: Moment) -> list[Eviction]:
+    """Return what *policies* drop of *entries*, without doing anything about it."""
+    inventory = Inventory(policies)
+    inventory.set_live(now.live)
+    inventory.turn = now.turn
+    for entry in sorted(entries, key=lambda entry: entry.last_used):
+        inventory.learn(entry, now.time)
+    return [eviction for departure in inventory.evict(now.time) for eviction in departure.evictions]

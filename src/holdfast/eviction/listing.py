@@ -1,0 +1,136 @@
+"""Bringing in what earlier and other processes stored."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from holdfast.eviction.inventory import Inventory
+from holdfast.eviction.labels import split_label
+from holdfast.storage.protocols import Entry, SupportsDiscard, SupportsEntries, offers
+
+__all__ = ["Listing"]
+
+logger = logging.getLogger(__name__)
+
+_AT_A_TIME = 1_000
+_FEW_STORES = 1_000
+
+
+class Listing:
+    """Keeps the inventory in step with what the inner storage lists.
+
+    The first listing begins with the first operation, and nothing is evicted before it is complete. Later ones run in
+    the background, after as many stores as there are entries.
+    """
+
+    def __init__(
+        self,
+        inner: Any,
+        inventory: Inventory,
+        lock: threading.RLock,
+        clock: Callable[[], float],
+        *,
+        is_leaving: Callable[[str], bool],
+        on_complete: Callable[[list[str]], Awaitable[None]],
+    ) -> None:
+        self._inner = inner
+        self._inventory = inventory
+        self._lock = lock
+        self._clock = clock
+        self._is_leaving = is_leaving
+        self._on_complete = on_complete
+        self._task: asyncio.Task[list[Entry]] | None = None
+        self._gone: set[str] = set()
+        self._stores = 0
+        self._lists = offers(inner, SupportsEntries)
+        self._at_once = isinstance(inner, SupportsDiscard)
+        self.complete = not self._lists
+
+    async def begin(self) -> None:
+        """Start the first listing, again if it failed; wait for it only where there is nothing to wait for."""
+        task = self._start()
+        if self._at_once:
+            await asyncio.wait([task])
+
+    async def wait(self, at_most: float) -> None:
+        """Wait for the first listing, but not for long."""
+        await asyncio.wait([self._start()], timeout=at_most)
+
+    async def refresh(self) -> list[Entry]:
+        """List anew, and return what the inner storage holds."""
+        if not self._lists:
+            return []
+        while self._running() is not None:
+            await asyncio.wait([self._start()])
+        return await asyncio.shield(self._start())
+
+    def note_store(self) -> None:
+        """Count a store; list in the background after many, where other processes may have stored too."""
+        self._stores += 1
+        if self._lists and not self._at_once and self._stores > max(_FEW_STORES, len(self._inventory)):
+            self._start()
+
+    def note_gone(self, reference: str) -> None:
+        """Do not take this for new if a listing that is under way still shows it."""
+        if self._task is not None and not self._task.done():
+            self._gone.add(reference)
+
+    async def finish(self) -> None:
+        """Wait for the listing that is under way, if any."""
+        if (task := self._running()) is not None:
+            await asyncio.wait([task])
+
+    def _running(self) -> asyncio.Task[list[Entry]] | None:
+        if self._task is None or self._task.done() or self._task.get_loop().is_closed():
+            return None
+        return self._task
+
+    def _start(self) -> asyncio.Task[list[Entry]]:
+        task = self._running()
+        if task is None:
+            self._stores = 0
+            self._gone.clear()
+            task = self._task = asyncio.get_running_loop().create_task(self._list())
+            task.add_done_callback(_log_failure)
+        return task
+
+    async def _list(self) -> list[Entry]:
+        with self._lock:
+            known = {held.reference for held in self._inventory.held()}
+        listed = [entry async for entry in self._inner.entries()]
+        stored_meanwhile = [] if self.complete else self._begin_at_latest_turn(listed)
+        await self._learn(listed)
+        with self._lock:
+            for reference in known.difference(entry.reference for entry in listed):
+                self._inventory.forget(reference)
+        self.complete = True
+        await self._on_complete(stored_meanwhile)
+        return listed
+
+    def _begin_at_latest_turn(self, listed: list[Entry]) -> list[str]:
+        """Go on in the latest turn that was written down; return what was stored before that was known."""
+        with self._lock:
+            self._inventory.begin_at(max((split_label(entry.content_type)[1].turn or 0 for entry in listed), default=0))
+            return [held.reference for held in self._inventory.held()]
+
+    async def _learn(self, listed: list[Entry]) -> None:
+        """Hold what is new. Once there are evictions, in one go: none may see half a chain."""
+        for first in range(0, len(listed), _AT_A_TIME):
+            with self._lock:
+                for entry in listed[first : first + _AT_A_TIME]:
+                    if self._is_new(entry.reference):
+                        self._inventory.learn(entry, self._clock())
+            if not self.complete:
+                await asyncio.sleep(0)
+
+    def _is_new(self, reference: str) -> bool:
+        return reference not in self._inventory and reference not in self._gone and not self._is_leaving(reference)
+
+
+def _log_failure(task: asyncio.Task[Any]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        logger.warning("cannot list what is stored, so what other processes stored is not evicted yet: %s", error)

@@ -1,0 +1,98 @@
+"""Which chains the entries that are held belong to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence, Set
+from itertools import islice
+
+from holdfast.eviction.chains import Link, chain_of_reference, tail
+from holdfast.eviction.groups import Group, Held
+from holdfast.eviction.labels import MOST_CHAINS
+
+__all__ = ["Ties", "last_to_first"]
+
+_SCOPE = "; holdfast-scope="
+
+
+class Ties:
+    """Each entry is of a chain of its own, and of those that it was stored in; chains that share an entry are one."""
+
+    def __init__(self) -> None:
+        self._group_of_chain: dict[str, Group] = {}
+        self._held_of_tail: dict[str, Held] = {}
+
+    def chains_for(self, content_type: str, links: Iterable[Link], parent: str | None) -> tuple[str, ...]:
+        """Return the chains that something stored inside *links* joins."""
+        found = dict.fromkeys([] if parent is None else [chain_of_reference(parent)])
+        for link in links:
+            found.update(dict.fromkeys(link.chains))
+            found.update(dict.fromkeys(self._chains_named(link.words, _scope(content_type))))
+        return tuple(islice(found, MOST_CHAINS))
+
+    def groups(self, chains: Iterable[str]) -> list[Group]:
+        """Return the groups that hold these chains."""
+        found = (self._group_of_chain.get(chain) for chain in chains)
+        return list(dict.fromkeys(group for group in found if group is not None))
+
+    def join(self, held: Held, order: int) -> Group:
+        """Unite a new entry's group with those of its chains, and return what they are now."""
+        chains = _chains_of(held)
+        groups = [*self.groups(chains), held.group]
+        largest = max(groups, key=lambda group: len(group.members))
+        for other in groups:
+            if other is not largest:
+                self._group_of_chain.update(dict.fromkeys(other.chains, largest))
+                largest.absorb(other, order)
+        new = [chain for chain in chains if chain not in self._group_of_chain]
+        self._group_of_chain.update(dict.fromkeys(new, largest))
+        largest.chains += new
+        self._held_of_tail[tail(held.reference)] = held
+        return largest
+
+    def leave(self, held: Held) -> None:
+        """Forget an entry that left its group, and the group's chains if it was the last."""
+        self._held_of_tail.pop(tail(held.reference), None)
+        if held.group.gone:
+            for chain in held.group.chains:
+                del self._group_of_chain[chain]
+
+    def _chains_named(self, words: Set[str], scope: str) -> Iterator[str]:
+        """Yield the chains of the entries that *words* name, of one scope only: words come from a model."""
+        for word in words & self._held_of_tail.keys():
+            held = self._held_of_tail[word]
+            if _scope(held.content_type) == scope:
+                yield chain_of_reference(held.reference)
+
+
+def last_to_first(members: Sequence[Held]) -> list[list[Held]]:
+    """Return the members in steps: along the chains that tie them, those furthest from the first member come first."""
+    by_chain: dict[str, list[Held]] = {}
+    for held in members:
+        for chain in _chains_of(held):
+            by_chain.setdefault(chain, []).append(held)
+    steps = [[members[0]]]
+    reached = {members[0].reference}
+    while step := _neighbours(steps[-1], by_chain, reached):
+        steps.append(step)
+    # What tied these to the others was deleted by itself.
+    if apart := [held for held in members if held.reference not in reached]:
+        steps.append(apart)
+    return steps[::-1]
+
+
+def _neighbours(step: Iterable[Held], by_chain: dict[str, list[Held]], reached: set[str]) -> list[Held]:
+    found = []
+    for chain in [chain for held in step for chain in _chains_of(held)]:
+        for neighbour in by_chain.pop(chain, ()):
+            if neighbour.reference not in reached:
+                reached.add(neighbour.reference)
+                found.append(neighbour)
+    return found
+
+
+def _chains_of(held: Held) -> tuple[str, ...]:
+    return (chain_of_reference(held.reference), *held.chains)
+
+
+def _scope(content_type: str) -> str:
+    return content_type[content_type.find(_SCOPE) :] if _SCOPE in content_type else ""
