@@ -59,6 +59,7 @@ class Inventory:
         self._leaving: list[str] = []
         self._operations = 0
         self._order = 0
+        self._counted_from_start = False
         self.turn = 0
 
     def __len__(self) -> int:
@@ -89,9 +90,10 @@ class Inventory:
                 self._orders.changed(held.group)
         self._wake()
 
-    def advance_turn(self) -> None:
-        """Begin the next turn."""
-        self.turn += 1
+    def advance_turn(self, to: int | None = None) -> None:
+        """Begin the next turn, or the one that the conversation counts as *to*. Turns never go back."""
+        self.turn = self.turn + 1 if to is None else max(self.turn, to)
+        self._counted_from_start |= to is not None
         self._wake()
 
     def chains_for(self, content_type: str, links: Iterable[Link], parent: str | None = None) -> tuple[str, ...]:
@@ -132,7 +134,9 @@ class Inventory:
             self._leaving.append(entry.reference)
 
     def begin_at(self, turn: int) -> None:
-        """Go on from *turn*, with all that happened so far behind it."""
+        """Go on from *turn*, with all that happened so far behind it, unless the conversation said where it is."""
+        if self._counted_from_start:
+            return
         self.turn += turn
         for group in {held.group for held in self._held.values()}:
             group.last_turn += turn

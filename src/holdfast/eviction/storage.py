@@ -245,10 +245,16 @@ class EvictingStorage:
             self._inventory.set_live(set(references))
         self._evict()
 
-    def advance_turn(self) -> None:
-        """Say that the conversation's next turn begins."""
+    def advance_turn(self, to: int | None = None) -> None:
+        """Say that the conversation's next turn begins.
+
+        A conversation that counts its own turns, also across restarts, says which one it is: *to*. Else a restarted
+        process goes on with the latest turn in which anything was stored or used.
+        """
+        if to is not None:
+            require_positive("to", to)
         with self._lock:
-            self._inventory.advance_turn()
+            self._inventory.advance_turn(to)
         if self._forwards_turns:
             self._inner.advance_turn()
         self._evict()
@@ -265,12 +271,11 @@ class EvictingStorage:
         if hasattr(self._inner, "bind"):
             self._inner.bind(owner)
 
-    async def sweep(self) -> list[Eviction]:
-        """List the inner storage anew, evict, and wait until all is deleted. Return what was evicted."""
+    async def sweep(self) -> None:
+        """List the inner storage anew, evict what is due, and wait until all is deleted."""
         await self._listing.refresh()
-        evictions = [eviction for departure in self._evict() for eviction in departure.evictions]
+        self._evict()
         await self._deletions.finish()
-        return evictions
 
     async def aclose(self) -> None:
         """Wait until what was evicted is deleted, and write down the latest uses. The storage stays usable."""
@@ -371,17 +376,16 @@ class EvictingStorage:
             if isinstance(answer, BaseException):
                 raise answer
 
-    def _evict(self) -> list[Departure]:
+    def _evict(self) -> None:
         """Let leave what is due. Nothing is, before it is known what there is."""
         if not self._listing.complete:
-            return []
+            return
         with self._lock:
             departures = self._inventory.evict(self._clock())
         if departures:
             self._leave(departures)
         elif not self._forgets_at_once:
             self._deletions.start()
-        return departures
 
     def _leave(self, departures: list[Departure]) -> None:
         self._tell(departures)
