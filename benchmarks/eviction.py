@@ -15,7 +15,6 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
-from contextlib import nullcontext
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -68,8 +67,8 @@ def lru_cache(entries: int) -> Cached:
 def measure_memory() -> list[Row]:
     """storing and retrieving in memory, beside cachetools"""
     openers = {"ours": in_memory, "TTLCache": ttl_cache, "LRUCache": lru_cache}
-    filling = alternating({name: filler(opener) for name, opener in openers.items()}, rounds=7)
-    evicting = alternating({name: evicter(opener, MANY, MANY) for name, opener in openers.items()}, rounds=7)
+    filling = alternating({name: filler(opener) for name, opener in openers.items()}, rounds=5)
+    evicting = alternating({name: evicter(opener, MANY, MANY) for name, opener in openers.items()}, rounds=5)
     both = "store and retrieve in memory, with capacity and TTL"
     return [
         at_most(f"{both}, up to 100,000 entries, against a `TTLCache`", 4, filling["ours"], filling["TTLCache"]),
@@ -81,9 +80,8 @@ def measure_memory() -> list[Row]:
 
 def measure_growth() -> list[Row]:
     """storing and retrieving among many and among few"""
-    medians = alternating(
-        {"many": evicter(in_memory, MANY, FEW * 20), "few": evicter(in_memory, FEW, FEW * 20)}, rounds=15
-    )
+    sizes = {"many": MANY, "few": FEW}
+    medians = alternating({name: evicter(in_memory, size, 20_000) for name, size in sizes.items()}, rounds=9)
     return [at_most("… with 100,000 entries, against 1,000", 1.5, medians["many"], medians["few"])]
 
 
@@ -170,28 +168,33 @@ def measure_files() -> list[Row]:
     """storing files"""
     with tempfile.TemporaryDirectory() as parent:
         folders = (Path(parent) / str(number) for number in count())
-        filling = alternating(storers(folders, present=9_500), rounds=9)
-        evicting = alternating(storers(folders, present=10_000), rounds=9)
+        below = {wrap.__name__: storer(wrap, folders, present=9_500) for wrap in (unwrapped, bounded, chained)}
+        beyond = {wrap.__name__: storer(wrap, folders, present=10_000) for wrap in (unwrapped, bounded)}
+        filling, evicting = alternating(below, rounds=9), alternating(beyond, rounds=9)
     store = "`FileStorage.store`, 10 KB, among 10,000 entries"
     bare = "against it without eviction"
     return [
-        at_most(f"{store}, with capacity and TTL, {bare}", 1.5, filling["bounded"], filling["bare"]),
-        at_most(f"… each store evicting one, {bare}", 1.5, evicting["bounded"], evicting["bare"]),
-        at_most(f"… with turns and chains, {bare}", 1.5, filling["chained"], filling["bare"]),
+        at_most(f"{store}, with capacity and TTL, {bare}", 1.5, filling["bounded"], filling["unwrapped"]),
+        at_most(f"… each store evicting one, {bare}", 1.5, evicting["bounded"], evicting["unwrapped"]),
+        at_most(f"… with turns and chains, {bare}", 1.5, filling["chained"], filling["unwrapped"]),
     ]
 
 
-def storers(folders: Iterator[Path], *, present: int) -> dict[str, Callable[[], float]]:
+def unwrapped(inner: FileStorage) -> FileStorage:
+    return inner
+
+
+def bounded(inner: FileStorage) -> EvictingStorage:
+    return EvictingStorage(inner, max_entries=10_000, ttl=DAY)
+
+
+def chained(inner: FileStorage) -> EvictingStorage:
+    return EvictingStorage(inner, turns=100, chains=True)
+
+
+def storer(wrap: Callable[[FileStorage], Any], folders: Iterator[Path], *, present: int) -> Callable[[], float]:
     """Each round has a directory of its own: creating files where thousands were deleted is slow."""
-
-    def storer(wrap: Callable[[FileStorage], Any], *, chained: bool = False) -> Callable[[], float]:
-        return lambda: asyncio.run(seconds_per_store(wrap(FileStorage(filled(next(folders), present))), chained))
-
-    return {
-        "bare": storer(lambda inner: inner),
-        "bounded": storer(lambda inner: EvictingStorage(inner, max_entries=10_000, ttl=DAY)),
-        "chained": storer(lambda inner: EvictingStorage(inner, turns=20, chains=True), chained=True),
-    }
+    return lambda: asyncio.run(seconds_per_store(wrap(FileStorage(filled(next(folders), present)))))
 
 
 def filled(folder: Path, entries: int) -> Path:
@@ -203,24 +206,34 @@ def filled(folder: Path, entries: int) -> Path:
     return folder
 
 
-async def seconds_per_store(storage: Any, chained: bool, stores: int = 450) -> float:
-    """The time of a store, ten to a turn, once the storage knows what is there."""
-    references = [await storage.store("tooluse_AbC123_0", TEN_KB) for _ in range(5)]
-    if isinstance(storage, EvictingStorage):
-        await storage.aclose()
+async def seconds_per_store(storage: Any, messages: int = 45) -> float:
+    """The time of a store, ten for each message, once the storage knows what is there."""
+    references = [await storage.store("tooluse_AbC123_0", TEN_KB)]
+    await settled(storage)
     gc.collect()
     began = time.perf_counter()
-    for _ in range(stores // 10):
-        with in_chain(new_chain()) if chained else nullcontext():
-            references += [await storage.store("tooluse_AbC123_0", TEN_KB) for _ in range(10)]
-        if chained:
-            storage.advance_turn()
-    seconds = (time.perf_counter() - began) / stores
-    if isinstance(storage, EvictingStorage):
-        await storage.aclose()
-    for reference in references[-200:]:
+    for _ in range(messages):
+        references += await stored_for_a_message(storage)
+    seconds = (time.perf_counter() - began) / (messages * 10)
+    await settled(storage)
+    for reference in references:
         assert await storage.retrieve(reference) == (TEN_KB, "text/plain")
     return seconds
+
+
+async def stored_for_a_message(storage: Any) -> list[str]:
+    """Ten results, of one chain and one turn where that counts."""
+    with in_chain(new_chain()):
+        references = [await storage.store("tooluse_AbC123_0", TEN_KB) for _ in range(10)]
+    if isinstance(storage, EvictingStorage):
+        storage.advance_turn()
+    return references
+
+
+async def settled(storage: Any) -> None:
+    """Wait for what goes on in the background."""
+    if isinstance(storage, EvictingStorage):
+        await storage.aclose()
 
 
 BENCHMARK = Benchmark(

@@ -504,6 +504,14 @@ async def test_a_chain_has_a_name_that_nobody_else_has(chain):
         pass
 
 
+@pytest.mark.parametrize("parent", ["", 7, b"mem_1_x"])
+async def test_a_parent_is_a_reference(parent):
+    with pytest.raises(ValueError, match=r"parent must be a reference that store\(\) returned, got"):
+        await EvictingStorage(memory(), chains=True).store("key", b"", parent=parent)
+    with pytest.raises(ValueError, match="parent must be a reference"), in_chain(parent=parent):
+        pass
+
+
 async def test_arguments_of_any_size_and_shape_are_searched_within_bounds():
     storage = EvictingStorage(memory(), chains=True, max_entries=100)
     circular = [1, b"bytes", None, {"x": object()}]

@@ -21,7 +21,7 @@ from hashlib import blake2b
 
 from holdfast.errors import InvalidValueError
 
-__all__ = ["chain_of_reference", "current_links", "in_chain", "new_chain", "tail"]
+__all__ = ["Link", "chain_of_reference", "check_parent", "current_links", "in_chain", "new_chain", "tail"]
 
 _CHAIN = re.compile(r"[0-9a-f]{16}")
 _WORD = re.compile(r"[^\s\"'`<>()\[\]{},;|]+")
@@ -31,9 +31,10 @@ _LONGEST_SCAN = 100_000
 
 @dataclass(frozen=True)
 class Link:
-    """One `in_chain` block: the chains joined, and the words of the call's arguments, which may be references."""
+    """One `in_chain` block: the chain and the parent joined, and the call's arguments, which may name references."""
 
-    chains: tuple[str, ...]
+    chain: str | None
+    parent: str | None
     arguments: object
 
     @cached_property
@@ -66,12 +67,18 @@ def in_chain(chain: str | None = None, *, parent: str | None = None, arguments: 
     """
     if chain is not None and (not isinstance(chain, str) or not _CHAIN.fullmatch(chain)):
         raise InvalidValueError(f"chain must come from new_chain(), got {chain!r}")
-    chains = (*((chain,) if chain else ()), *((chain_of_reference(parent),) if parent else ()))
-    before = _LINKS.set((*_LINKS.get(), Link(chains, arguments)))
+    check_parent(parent)
+    before = _LINKS.set((*_LINKS.get(), Link(chain, parent, arguments)))
     try:
         yield
     finally:
         _LINKS.reset(before)
+
+
+def check_parent(parent: object) -> None:
+    """Refuse what is no reference."""
+    if parent is not None and (not isinstance(parent, str) or not parent):
+        raise InvalidValueError(f"parent must be a reference that store() returned, got {parent!r}")
 
 
 def current_links() -> tuple[Link, ...]:

@@ -149,5 +149,5 @@ async def mark_leaving(storage: SupportsTouch, departure: Departure) -> None:
     """Mark a chain that is about to be deleted, so that whoever finds the rest of it goes on, should we die."""
     last = departure.steps[-1][-1]
     if len(departure.evictions) > 1:
-        marked = labelled(last.content_type, None, departure.chains_of_last, leaving=True)
+        marked = labelled(last.content_type, None, departure.chains_of_last, left_at=last.evicted_at)
         await storage.touch(last.reference, departure.last_used, marked)

@@ -56,10 +56,10 @@ class Inventory:
         self._tombstones = Tombstones(tombstones)
         self._live: set[str] = set()
         self._knows_live = False
-        self._leaving: list[str] = []
+        self._leaving: list[tuple[Held, float]] = []
         self._operations = 0
         self._order = 0
-        self._counted_from_start = False
+        self.counted_from_start = False
         self.turn = 0
 
     def __len__(self) -> int:
@@ -93,7 +93,7 @@ class Inventory:
     def advance_turn(self, to: int | None = None) -> None:
         """Begin the next turn, or the one that the conversation counts as *to*. Turns never go back."""
         self.turn = self.turn + 1 if to is None else max(self.turn, to)
-        self._counted_from_start |= to is not None
+        self.counted_from_start |= to is not None
         self._wake()
 
     def chains_for(self, content_type: str, links: Iterable[Link], parent: str | None = None) -> tuple[str, ...]:
@@ -130,12 +130,12 @@ class Inventory:
         self._tombstones.discard(entry.reference)
         self._hold(held, last_used, turn)
         self._wake()
-        if label.leaving:
-            self._leaving.append(entry.reference)
+        if label.left_at is not None:
+            self._leaving.append((held, label.left_at))
 
     def begin_at(self, turn: int) -> None:
         """Go on from *turn*, with all that happened so far behind it, unless the conversation said where it is."""
-        if self._counted_from_start:
+        if self.counted_from_start:
             return
         self.turn += turn
         for group in {held.group for held in self._held.values()}:
@@ -154,7 +154,7 @@ class Inventory:
         self._operations += 1
         departures: list[Departure] = []
         while self._leaving:
-            departures += self.take_chain(self._leaving.pop(), "its chain was leaving when a process ended", now)
+            departures += self._finish(*self._leaving.pop(), now)
         for asked in self._asked:
             if now > asked.quiet_until:
                 departures += self._ask(asked, now, at_most)
@@ -190,6 +190,11 @@ class Inventory:
             if held is not None and (asked.hard or not held.group.live):
                 departures.append(self._let_go(held.group.members, asked.because, now, by_use=asked.by_use))
         return departures
+
+    def _finish(self, marked: Held, left_at: float, now: float) -> list[Departure]:
+        """Let go the rest of a chain that was being deleted when a process ended; what joined it since stays."""
+        rest = [held for held in marked.group.members if held is marked or held.first_stored_at < left_at]
+        return [self._let_go(rest, "its chain was leaving when a process ended", now, by_use=False)] if rest else []
 
     def _wake(self) -> None:
         """Ask every policy next time."""

@@ -14,27 +14,33 @@ __all__ = ["MOST_CHAINS", "Label", "labelled", "split_label"]
 
 _MARK = "; holdfast-kept="
 MOST_CHAINS = 64
-_LABEL = re.compile(rf"{_MARK}k(?:\.t([0-9]{{1,15}}))?((?:\.c[0-9a-f]{{16}}){{0,{MOST_CHAINS}}})(\.leaving)?")
+_LABEL = re.compile(
+    rf"{_MARK}k(?:\.t(?P<turn>[0-9]{{1,15}}))?"
+    rf"(?P<chains>(?:\.c[0-9a-f]{{16}}){{0,{MOST_CHAINS}}})"
+    rf"(?:\.l(?P<left_at>[0-9]{{1,15}}))?"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """The turn of last use, the chains that an entry ties together, and whether its chain is being deleted."""
+    """The turn of last use, the chains that an entry ties together, and when, if so, its chain began to be deleted."""
 
     turn: int | None = None
     chains: tuple[str, ...] = ()
-    leaving: bool = False
+    left_at: float | None = None
 
 
 _NOTHING = Label()
 
 
-def labelled(content_type: str, turn: int | None, chains: Iterable[str], *, leaving: bool = False) -> str:
+def labelled(content_type: str, turn: int | None, chains: Iterable[str], left_at: float | None = None) -> str:
     """Return *content_type* with a label in it; an empty one is left out where that cannot be mistaken."""
-    if turn is None and not chains and not leaving and _MARK not in content_type:
+    if turn is None and not chains and left_at is None and _MARK not in content_type:
         return content_type
     parts = ["k", *([] if turn is None else [f"t{turn}"]), *(f"c{chain}" for chain in chains)]
-    return f"{content_type}{_MARK}{'.'.join(parts)}{'.leaving' if leaving else ''}"
+    if left_at is not None:
+        parts.append(f"l{int(left_at * 1000)}")
+    return f"{content_type}{_MARK}{'.'.join(parts)}"
 
 
 def split_label(content_type: str) -> tuple[str, Label]:
@@ -45,5 +51,9 @@ def split_label(content_type: str) -> tuple[str, Label]:
     found = _LABEL.fullmatch(content_type, len(before))
     if found is None:
         return content_type, _NOTHING
-    turn, chains, leaving = found.groups()
-    return before, Label(int(turn) if turn else None, tuple(chains.split(".c")[1:]), leaving is not None)
+    turn, chains, left_at = found.group("turn", "chains", "left_at")
+    return before, Label(
+        turn=None if turn is None else int(turn),
+        chains=tuple(chains.split(".c")[1:]),
+        left_at=None if left_at is None else int(left_at) / 1000,
+    )

@@ -35,7 +35,7 @@ class Listing:
         clock: Callable[[], float],
         *,
         is_leaving: Callable[[str], bool],
-        on_complete: Callable[[list[str]], Awaitable[None]],
+        on_complete: Callable[[], Awaitable[None]],
     ) -> None:
         self._inner = inner
         self._inventory = inventory
@@ -102,20 +102,19 @@ class Listing:
         with self._lock:
             known = {held.reference for held in self._inventory.held()}
         listed = [entry async for entry in self._inner.entries()]
-        stored_meanwhile = [] if self.complete else self._begin_at_latest_turn(listed)
+        if not self.complete:
+            self._begin_at_latest_turn(listed)
         await self._learn(listed)
         with self._lock:
             for reference in known.difference(entry.reference for entry in listed):
                 self._inventory.forget(reference)
         self.complete = True
-        await self._on_complete(stored_meanwhile)
+        await self._on_complete()
         return listed
 
-    def _begin_at_latest_turn(self, listed: list[Entry]) -> list[str]:
-        """Go on in the latest turn that was written down; return what was stored before that was known."""
+    def _begin_at_latest_turn(self, listed: list[Entry]) -> None:
         with self._lock:
             self._inventory.begin_at(max((split_label(entry.content_type)[1].turn or 0 for entry in listed), default=0))
-            return [held.reference for held in self._inventory.held()]
 
     async def _learn(self, listed: list[Entry]) -> None:
         """Hold what is new. Once there are evictions, in one go: none may see half a chain."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from holdfast.errors import InvalidTypeError, NotFoundError, SharedStorageError, StorageError, TooLargeError
 from holdfast.eviction.asking import needs_of
-from holdfast.eviction.chains import current_links
+from holdfast.eviction.chains import check_parent, current_links
 from holdfast.eviction.deletions import Deletions
 from holdfast.eviction.groups import Held
 from holdfast.eviction.inventory import Departure, Inventory
@@ -135,13 +135,17 @@ class EvictingStorage:
         blocks. What can never be held, alone or with its chain, is refused with a TooLargeError.
         """
         check_store(key, content, content_type)
+        check_parent(parent)
         if not self._listing.complete:
             await self._listing.begin()
+        self._evict()
         size, chains = len(content), self._inventory.chains_for(content_type, current_links(), parent)
         self._refuse_if_too_large(key, size, chains)
-        turn = self._inventory.turn if self._counts_turns else None
+        turn = self._inventory.turn if self._knows_turn else None
         reference: str = await self._inner.store(key, content, labelled(content_type, turn, chains))
         self._hold(reference, key, content_type, size, chains)
+        if turn is None and self._counts_turns and self._uses is not None:
+            self._uses.note(reference)
         return reference
 
     async def retrieve(self, reference: str) -> tuple[bytes, str]:
@@ -419,11 +423,8 @@ class EvictingStorage:
                 self._inventory.learn(entry, self._clock())
         self._evict()
 
-    async def _listing_complete(self, stored_meanwhile: list[str]) -> None:
+    async def _listing_complete(self) -> None:
         """Evict what an earlier process left, without keeping the event loop busy for long."""
-        if self._counts_turns and self._uses is not None:
-            for reference in stored_meanwhile:
-                self._uses.note(reference)
         while True:
             with self._lock:
                 departures = self._inventory.evict(self._clock(), at_most=_AT_A_TIME)
@@ -437,10 +438,18 @@ class EvictingStorage:
             held = self._inventory.get(reference)
             if held is None:
                 return None
-            return Use(held.last_used, self._labelled(held) if self._counts_turns else None)
+            if self._uses is not None and self._counts_turns and not self._knows_turn:
+                self._uses.note(reference)
+                return None
+            return Use(held.last_used, self._labelled(held) if self._knows_turn else None)
+
+    @property
+    def _knows_turn(self) -> bool:
+        """Whether entries are labelled with turns, and the turn is known: an earlier process may have counted some."""
+        return self._counts_turns and (self._listing.complete or self._inventory.counted_from_start)
 
     def _labelled(self, held: Held) -> str:
-        return labelled(held.content_type, held.last_turn if self._counts_turns else None, held.chains)
+        return labelled(held.content_type, held.last_turn if self._knows_turn else None, held.chains)
 
 
 def _short_forms(

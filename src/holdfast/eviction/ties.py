@@ -5,29 +5,35 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import islice
 
-from holdfast.eviction.chains import Link, chain_of_reference, tail
+from holdfast.eviction.chains import Link, chain_of_reference, new_chain, tail
 from holdfast.eviction.groups import Group, Held
 from holdfast.eviction.labels import MOST_CHAINS
 
 __all__ = ["Ties", "last_to_first"]
 
 _SCOPE = "; holdfast-scope="
+_CHAINS_REMEMBERED = 10_000
 
 
 class Ties:
-    """Each entry is of a chain of its own, and of those that it was stored in; chains that share an entry are one."""
+    """Each entry is of a chain of its own, and of those that it was stored in; chains that share an entry are one.
+
+    A chain that left does not come back: what would join it begins a new one, with a name of its own.
+    """
 
     def __init__(self) -> None:
         self._group_of_chain: dict[str, Group] = {}
         self._held_of_tail: dict[str, Held] = {}
+        self._successors: dict[str, str] = {}
 
     def chains_for(self, content_type: str, links: Iterable[Link], parent: str | None) -> tuple[str, ...]:
         """Return the chains that something stored inside *links* joins."""
-        found = dict.fromkeys([] if parent is None else [chain_of_reference(parent)])
+        found = [*self._chain_of_parent(parent)]
         for link in links:
-            found.update(dict.fromkeys(link.chains))
-            found.update(dict.fromkeys(self._chains_named(link.words, _scope(content_type))))
-        return tuple(islice(found, MOST_CHAINS))
+            found += self._latest(link.chain)
+            found += self._chain_of_parent(link.parent)
+            found += self._chains_named(link.words, _scope(content_type))
+        return tuple(islice(dict.fromkeys(found), MOST_CHAINS))
 
     def groups(self, chains: Iterable[str]) -> list[Group]:
         """Return the groups that hold these chains."""
@@ -55,6 +61,20 @@ class Ties:
         if held.group.gone:
             for chain in held.group.chains:
                 del self._group_of_chain[chain]
+                self._successors[chain] = new_chain()
+            while len(self._successors) > _CHAINS_REMEMBERED:
+                del self._successors[next(iter(self._successors))]
+
+    def _latest(self, chain: str | None) -> Iterator[str]:
+        while chain in self._successors:
+            chain = self._successors[chain]
+        if chain is not None:
+            yield chain
+
+    def _chain_of_parent(self, parent: str | None) -> Iterator[str]:
+        """Yield the chain of *parent*, also if it is not held yet; none if it left."""
+        if parent is not None and (chain := chain_of_reference(parent)) not in self._successors:
+            yield chain
 
     def _chains_named(self, words: Set[str], scope: str) -> Iterator[str]:
         """Yield the chains of the entries that *words* name, of one scope only: words come from a model."""

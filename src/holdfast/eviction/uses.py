@@ -29,23 +29,27 @@ class UseWriter:
         self._last_use = last_use
         self._delay = delay
         self._used: dict[str, None] = {}
-        self._task: asyncio.Task[None] | None = None
+        self._timer: tuple[asyncio.AbstractEventLoop, asyncio.TimerHandle] | None = None
+        self._writing: asyncio.Task[None] | None = None
 
     def note(self, reference: str) -> None:
         """Remember a use."""
         self._used[reference] = None
-        if self._task is None or self._task.done() or self._task.get_loop().is_closed():
-            self._task = asyncio.get_running_loop().create_task(self._write_later())
+        if self._timer is None or self._timer[0].is_closed():
+            loop = asyncio.get_running_loop()
+            self._timer = (loop, loop.call_later(self._delay, self._begin))
 
     async def write(self) -> None:
         """Write down what was noted. A failure costs the note, never the content, and is logged."""
+        if self._timer is not None:
+            self._timer[1].cancel()
+            self._timer = None
         used, self._used = list(self._used), {}
         for first in range(0, len(used), _AT_ONCE):
             await asyncio.gather(*map(self._write_one, used[first : first + _AT_ONCE]))
 
-    async def _write_later(self) -> None:
-        await asyncio.sleep(self._delay)
-        await self.write()
+    def _begin(self) -> None:
+        self._writing = asyncio.get_running_loop().create_task(self.write())
 
     async def _write_one(self, reference: str) -> None:
         use = self._last_use(reference)
