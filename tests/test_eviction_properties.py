@@ -55,17 +55,30 @@ class Thing:
     """An entry of the model."""
 
     def __init__(self, reference, size, ids, now, turn, use):
-        self.reference, self.size, self.ids, self.stored, self.used, self.turn, self.use = (
-            reference, size, ids, now, now, turn, use,
-        )  # fmt: skip
+        self.reference, self.size, self.ids, self.stored = reference, size, ids, now
+        self.used, self.turn, self.use = now, turn, use
+
+
+class Group:
+    """Things that leave together, and the names under which others join them."""
+
+    def __init__(self, things, ids):
+        self.things, self.ids = things, ids
+
+    @property
+    def references(self):
+        return {thing.reference for thing in self.things}
+
+    def freshest(self, attribute):
+        return max(getattr(thing, attribute) for thing in self.things)
 
 
 class Model:
-    """The rules, spelt out: lists of groups, looked through from end to end each time."""
+    """The rules, spelt out: groups, looked through from end to end each time."""
 
     def __init__(self, limits):
         self.limits = limits
-        self.groups: list[list[Thing]] = []
+        self.groups: list[Group] = []
         self.departed: list[set[str]] = []
         self.ever: set[str] = set()
         self.seen_to_leave: set[str] = set()
@@ -74,23 +87,23 @@ class Model:
         self.uses = itertools.count()
 
     def held(self):
-        return [{thing.reference for thing in group} for group in self.groups]
+        return [group.references for group in self.groups]
 
     def references(self):
-        return {thing.reference for group in self.groups for thing in group}
+        return set().union(*self.held())
 
-    def group_of(self, reference):
-        return next((group for group in self.groups for thing in group if thing.reference == reference), None)
+    def size(self):
+        return sum(thing.size for group in self.groups for thing in group.things)
 
     def ids_of(self, parent):
         """A parent that was seen to leave ties nothing."""
         return {parent} - self.seen_to_leave - {None}
 
     def joined(self, ids):
-        return [group for group in self.groups if self.limits["chains"] and any(ids & thing.ids for thing in group)]
+        return [group for group in self.groups if self.limits["chains"] and ids & group.ids]
 
     def too_large(self, size, ids):
-        things = [thing for group in self.joined(ids) for thing in group]
+        things = [thing for group in self.joined(ids) for thing in group.things]
         return self.exceeds(len(things) + 1, sum(thing.size for thing in things) + size)
 
     def exceeds(self, count, size):
@@ -98,57 +111,53 @@ class Model:
 
     def store(self, reference, size, ids, now):
         self.ever.add(reference)
-        thing = Thing(reference, size, ids | {reference}, now, self.turn, next(self.uses))
-        joined = self.joined(thing.ids)
-        self.groups = [group for group in self.groups if group not in joined]
-        self.groups.append([*itertools.chain(*joined), thing])
+        self.join(Thing(reference, size, ids | {reference}, now, self.turn, next(self.uses)))
         if self.live is not None:
             self.live = self.live | {reference}
 
+    def join(self, thing):
+        joined = self.joined(thing.ids)
+        self.groups = [group for group in self.groups if group not in joined]
+        things = [*itertools.chain(*(group.things for group in joined)), thing]
+        self.groups.append(Group(things, thing.ids.union(*(group.ids for group in joined))))
+
     def use(self, reference, now):
-        for thing in self.group_of(reference):
+        for thing in itertools.chain(*(group.things for group in self.groups)):
             if thing.reference == reference:
                 thing.used, thing.turn, thing.use = now, max(thing.turn, self.turn), next(self.uses)
 
     def delete(self, reference):
-        group = self.group_of(reference)
-        if group is None:
-            return
-        others = {thing.reference for thing in group} - {reference}
-        self.groups.remove(group)
-        if others & (self.live or set()):
-            self.groups.append([thing for thing in group if thing.reference != reference])
+        for group in [group for group in self.groups if reference in group.references]:
+            if (group.references - {reference}) & (self.live or set()):
+                group.things = [thing for thing in group.things if thing.reference != reference]
+            else:
+                self.groups.remove(group)
 
     def is_live(self, group):
-        return bool({thing.reference for thing in group} & (self.live or set()))
+        return bool(group.references & (self.live or set()))
 
     def evict(self, now):
         for limit, age in (
-            ("ttl", lambda group: now - max(thing.stored for thing in group)),
-            ("idle", lambda group: now - max(thing.used for thing in group)),
-            ("turns", lambda group: self.turn - max(thing.turn for thing in group)),
+            ("ttl", lambda group: now - group.freshest("stored")),
+            ("idle", lambda group: now - group.freshest("used")),
+            ("turns", lambda group: self.turn - group.freshest("turn")),
         ):
             if self.limits[limit]:
                 self.groups = [g for g in self.groups if self.is_live(g) or age(g) <= self.limits[limit]]
-        while self.exceeds(len(self.references()), sum(thing.size for group in self.groups for thing in group)):
-            leaving = min(self.groups, key=self.rank)
+        while self.exceeds(len(self.references()), self.size()):
+            leaving = min(self.groups, key=lambda g: (self.is_live(g), g.freshest("used"), g.freshest("use")))
             self.groups.remove(leaving)
-            self.departed.append({thing.reference for thing in leaving})
+            self.departed.append(leaving.references)
         self.seen_to_leave |= self.ever - self.references()
 
-    def rank(self, group):
-        return self.is_live(group), max(thing.used for thing in group), max(thing.use for thing in group)
-
     def restart(self):
-        """Forget what no backend keeps: what is live, and ties whose only witness was deleted."""
+        """Forget what no backend keeps: what is live, what left, and ties whose only witness was deleted."""
         self.live = None
         self.ever, self.seen_to_leave = self.references(), set()
-        things = [thing for group in self.groups for thing in group]
+        things = [thing for group in self.groups for thing in group.things]
         self.groups = []
         for thing in things:
-            joined = self.joined(thing.ids)
-            self.groups = [group for group in self.groups if group not in joined]
-            self.groups.append([*itertools.chain(*joined), thing])
+            self.join(thing)
 
 
 class EvictionMachine(RuleBasedStateMachine):

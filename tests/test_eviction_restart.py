@@ -189,12 +189,13 @@ async def test_instead_of_what_another_process_uses_the_next_one_leaves(open_inn
         assert await keys(one) == ["a", "c"]
 
 
-async def test_two_processes_that_evict_one_store_do_not_fight(open_inner):
+async def test_two_processes_that_evict_one_store_do_not_fight(open_inner, clock):
     async with (
         EvictingStorage(open_inner(), max_entries=10) as one,
         EvictingStorage(open_inner(), max_entries=10) as two,
     ):
         for number in range(20):
+            clock.advance(1)
             stored = await asyncio.gather(one.store(f"one_{number}", b"x"), two.store(f"two_{number}", b"x"))
             assert await one.retrieve(stored[0]) == (b"x", "text/plain")
             assert await two.retrieve(stored[1]) == (b"x", "text/plain")

@@ -48,6 +48,20 @@ class View:
     def live_by_use(self) -> Iterable[Candidate]:
         return self._members(self._orders.by_use(live=True).oldest())
 
+    def surplus(self, count: int, size: int) -> Iterable[Candidate]:
+        first = self._orders.by_use().first()
+        if first is not None and len(first.members) >= count and first.size >= size:
+            return first.members
+        return self._surplus(count, size)
+
+    def _surplus(self, count: int, size: int) -> Iterator[Candidate]:
+        for order in (self.by_use, self.live_by_use):
+            for entry in order():
+                yield entry
+                count, size = count - 1, size - entry.size
+                if count <= 0 and size <= 0:
+                    return
+
     def stored_since(self) -> float:
         return self._orders.by_age().since()
 

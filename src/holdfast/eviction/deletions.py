@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from holdfast.errors import StorageError
@@ -18,6 +19,7 @@ __all__ = ["Deletions", "mark_leaving"]
 logger = logging.getLogger(__name__)
 
 _AT_ONCE = 32
+_A_MOMENT = 0.02
 # File systems keep times less exactly than clocks tell them.
 _SAME_MOMENT = 0.001
 
@@ -41,22 +43,29 @@ class Deletions:
         self._waiting: deque[Departure] = deque()
         self._given_up: deque[Departure] = deque()
         self._under_way: dict[asyncio.Task[None], Departure | None] = {}
+        self._timer: tuple[asyncio.AbstractEventLoop, asyncio.TimerHandle] | None = None
         self.pending: set[str] = set()
 
     def add(self, departure: Departure) -> None:
-        """Delete *departure* soon; at once, if the event loop is idle."""
+        """Delete *departure* soon."""
         self.pending.update(eviction.reference for eviction in departure.evictions)
         self._waiting.append(departure)
-        self.start()
+        self.start_soon()
 
-    def start(self) -> None:
-        """Go on with what waits. Without a running event loop, the next call in one does."""
+    def start_soon(self) -> None:
+        """Go on with what waits, in a moment: many deletions at once cost less than one by one."""
         if not self._waiting:
             return
-        try:
+        with suppress(RuntimeError):  # without a running event loop, the next store in one starts it
             loop = asyncio.get_running_loop()
-        except RuntimeError:
-            return
+            if self._timer is None or self._timer[0].is_closed():
+                self._timer = (loop, loop.call_later(_A_MOMENT, self._start))
+
+    def _start(self) -> None:
+        if self._timer is not None:
+            self._timer[1].cancel()
+            self._timer = None
+        loop = asyncio.get_running_loop()
         self._leave_dead_loops()
         for _ in range(min(len(self._waiting), _AT_ONCE - len(self._under_way))):
             task = loop.create_task(self._work())
@@ -68,7 +77,7 @@ class Deletions:
         self._waiting.extend(self._given_up)
         self._given_up.clear()
         while self._waiting or self._under_way:
-            self.start()
+            self._start()
             await self._wait_for_some()
         if self._given_up:
             left = sum(len(departure.evictions) for departure in self._given_up)

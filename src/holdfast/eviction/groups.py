@@ -124,7 +124,7 @@ class Queue:
 
     def changed(self, group: Group) -> None:
         """Call back a group that stepped aside, if it may come."""
-        if group in self._aside and self._is_mine(group):
+        if group in self._aside and (group.live > 0) is self._live:
             self._aside.remove(group)
             heappush(self._heap, (*self._key(group), group))
 
@@ -136,33 +136,36 @@ class Queue:
         """Return those before a limit, in order. Until the iterator is closed, nothing may be pushed or changed."""
         return self._oldest(before) if self._heap and self._heap[0][0] < before else ()
 
-    def _oldest(self, before: float) -> Iterator[Group]:
+    def first(self, before: float = inf) -> Group | None:
+        """Return the oldest, if it is before a limit."""
         heap = self._heap
+        while heap and heap[0][0] < before:
+            number, order, group = heap[0]
+            if group.gone:
+                heappop(heap)
+            elif (group.live > 0) is not self._live:
+                self._aside.add(heappop(heap)[-1])
+            elif (number, order) != self._key(group):
+                heapreplace(heap, (*self._key(group), group))
+            else:
+                return group
+        return None
+
+    def _oldest(self, before: float) -> Iterator[Group]:
         taken = []
         try:
-            while heap and heap[0][0] < before:
-                number, order, group = heap[0]
-                if group.gone:
-                    heappop(heap)
-                elif not self._is_mine(group):
-                    self._aside.add(heappop(heap)[-1])
-                elif (number, order) != self._key(group):
-                    heapreplace(heap, (*self._key(group), group))
-                else:
-                    yield group
-                    taken.append(heappop(heap))
+            while (group := self.first(before)) is not None:
+                yield group
+                taken.append(heappop(self._heap))
         finally:
             for item in taken:
-                heappush(heap, item)
+                heappush(self._heap, item)
 
     def _clear_out(self) -> None:
         self._heap = [item for item in self._heap if not item[-1].gone]
         self._aside = {group for group in self._aside if not group.gone}
         heapify(self._heap)
         self._cleared_at = 2 * len(self._heap) + _FEW
-
-    def _is_mine(self, group: Group) -> bool:
-        return (group.live > 0) is self._live
 
 
 class Orders:

@@ -11,7 +11,7 @@ from math import inf
 from typing import NamedTuple
 
 from holdfast.errors import EvictedError
-from holdfast.eviction.asking import Asked, View
+from holdfast.eviction.asking import Asked, View, needs_of
 from holdfast.eviction.chains import Link
 from holdfast.eviction.groups import Group, Held, Orders
 from holdfast.eviction.labels import split_label
@@ -52,6 +52,7 @@ class Inventory:
         self._orders = Orders()
         self._orders.begin_with(lambda: dict.fromkeys(held.group for held in self._held.values()))
         self.view = View(self._held, self._orders)
+        self._keep_orders_from_the_start(policies)
         self._ties = Ties() if any(isinstance(policy, Chains) for policy in policies) else None
         self._tombstones = Tombstones(tombstones)
         self._live: set[str] = set()
@@ -60,6 +61,7 @@ class Inventory:
         self._operations = 0
         self._order = 0
         self.counted_from_start = False
+        self.quiet_until = -inf
         self.turn = 0
 
     def __len__(self) -> int:
@@ -80,6 +82,11 @@ class Inventory:
     def total_size(self) -> int:
         """How many bytes are held."""
         return self.view.total_size
+
+    @property
+    def has_chains(self) -> bool:
+        """Whether entries are tied together."""
+        return self._ties is not None
 
     def set_live(self, references: Set[str]) -> None:
         """Take *references* as those that are visible in the conversation."""
@@ -119,7 +126,7 @@ class Inventory:
         self._hold(Held(reference, key, content_type, size, stored_at, chains), stored_at, self.turn)
         # The first one may be due before anything that was there when a policy was last asked: there was nothing.
         for asked in self._heeding if len(self._held) > 1 else self._asked:
-            asked.quiet_until = -inf
+            asked.quiet_until = self.quiet_until = -inf
 
     def learn(self, entry: Entry, now: float) -> None:
         """Hold what a backend listed. What claims to be from the future counts as from now."""
@@ -158,6 +165,7 @@ class Inventory:
         for asked in self._asked:
             if now > asked.quiet_until:
                 departures += self._ask(asked, now, at_most)
+        self.quiet_until = min((asked.quiet_until for asked in self._asked), default=inf)
         return departures
 
     def take(self, references: Iterable[str], because: str, now: float) -> list[Departure]:
@@ -179,9 +187,23 @@ class Inventory:
         if (held := self._held.get(reference)) is not None:
             self._remove(held)
 
+    def put_back(self, held: Held) -> None:
+        """Hold again what was taken but could not be deleted."""
+        self._tombstones.discard(held.reference)
+        self._hold(held, held.last_used, held.last_turn)
+        self._wake()
+
     def why_gone(self, reference: str) -> EvictedError | None:
         """Return what to raise for something that left."""
         return self._tombstones.error(reference)
+
+    def _keep_orders_from_the_start(self, policies: Iterable[Policy]) -> None:
+        """Begin, while nothing is held, with the orders that will be asked for."""
+        needs = frozenset[str]().union(*map(needs_of, policies))
+        if "use" in needs:
+            self._orders.by_use()
+        if "turn" in needs:
+            self._orders.by_turn()
 
     def _ask(self, asked: Asked, now: float, at_most: int | None) -> list[Departure]:
         departures = []
@@ -198,6 +220,7 @@ class Inventory:
 
     def _wake(self) -> None:
         """Ask every policy next time."""
+        self.quiet_until = -inf
         for asked in self._asked:
             asked.quiet_until = -inf
 

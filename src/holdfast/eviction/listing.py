@@ -18,6 +18,7 @@ logger = logging.getLogger(__name__)
 
 _AT_A_TIME = 1_000
 _FEW_STORES = 1_000
+_LONGEST_WAIT = 1.0
 
 
 class Listing:
@@ -46,6 +47,7 @@ class Listing:
         self._task: asyncio.Task[list[Entry]] | None = None
         self._gone: set[str] = set()
         self._stores = 0
+        self._began_at = 0.0
         self._lists = offers(inner, SupportsEntries)
         self._at_once = isinstance(inner, SupportsDiscard)
         self.complete = not self._lists
@@ -56,22 +58,24 @@ class Listing:
         if self._at_once:
             await asyncio.wait([task])
 
-    async def wait(self, at_most: float) -> None:
-        """Wait for the first listing, but not for long."""
-        await asyncio.wait([self._start()], timeout=at_most)
+    async def wait(self) -> None:
+        """Wait for the first listing, but not longer than a second after it began."""
+        task = self._start()
+        await asyncio.wait([task], timeout=self._began_at + _LONGEST_WAIT - task.get_loop().time())
 
     async def refresh(self) -> list[Entry]:
         """List anew, and return what the inner storage holds."""
         if not self._lists:
             return []
-        while self._running() is not None:
-            await asyncio.wait([self._start()])
+        # One that is under way may have missed what happened since; all who wait share the next.
+        if (earlier := self._running()) is not None:
+            await asyncio.wait([earlier])
         return await asyncio.shield(self._start())
 
     def note_store(self) -> None:
-        """Count a store; list in the background after many, where other processes may have stored too."""
+        """Count a store; list in the background after many: other processes may have stored too."""
         self._stores += 1
-        if self._lists and not self._at_once and self._stores > max(_FEW_STORES, len(self._inventory)):
+        if self._lists and self._stores > max(_FEW_STORES, len(self._inventory)):
             self._start()
 
     def note_gone(self, reference: str) -> None:
@@ -80,9 +84,9 @@ class Listing:
             self._gone.add(reference)
 
     async def finish(self) -> None:
-        """Wait for the listing that is under way, if any."""
-        if (task := self._running()) is not None:
-            await asyncio.wait([task])
+        """Wait for the listing that is under way, or was when an event loop ended, if any."""
+        if self._running() is not None or (self._task is not None and not self.complete):
+            await asyncio.wait([self._start()])
 
     def _running(self) -> asyncio.Task[list[Entry]] | None:
         if self._task is None or self._task.done() or self._task.get_loop().is_closed():
@@ -94,6 +98,7 @@ class Listing:
         if task is None:
             self._stores = 0
             self._gone.clear()
+            self._began_at = asyncio.get_running_loop().time()
             task = self._task = asyncio.get_running_loop().create_task(self._list())
             task.add_done_callback(_log_failure)
         return task

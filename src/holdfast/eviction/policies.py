@@ -85,6 +85,10 @@ class Candidates(Protocol):
         """Return what is live, the least recently used first."""
         ...
 
+    def surplus(self, count: int, size: int) -> Iterable[Candidate]:
+        """Return the least recently used, live ones last, until they are *count* entries and *size* bytes."""
+        ...
+
     def stored_since(self) -> float:
         """Return a time that nothing `by_age` was stored before."""
         ...
@@ -193,19 +197,11 @@ class LeastRecentlyUsed:
         """Return as many as are too many."""
         count = self._excess(len(entries), self.max_entries)
         size = self._excess(entries.total_size, self.max_bytes)
-        return self._surplus(entries, count, size) if count > 0 or size > 0 else ()
+        return entries.surplus(count, size) if count > 0 or size > 0 else ()
 
     def quiet_until(self, entries: Candidates) -> float:
         """Return forever: only a store changes anything."""
         return inf
-
-    def _surplus(self, entries: Candidates, count: int, size: int) -> Iterator[Candidate]:
-        for order in (entries.by_use, entries.live_by_use):
-            for entry in order():
-                yield entry
-                count, size = count - 1, size - entry.size
-                if count <= 0 and size <= 0:
-                    return
 
     def _excess(self, held: int, limit: int | None) -> int:
         return 0 if limit is None else held - limit

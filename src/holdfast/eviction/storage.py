@@ -7,6 +7,7 @@ import logging
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from types import TracebackType
 from typing import Any
@@ -44,7 +45,6 @@ logger = logging.getLogger(__name__)
 
 _AT_ONCE = 32
 _AT_A_TIME = 1_000
-_LONGEST_WAIT_FOR_LISTING = 1.0
 _RETRY_DELAYS = (0.1, 0.5, 2.0, 10.0)
 _USES_WRITTEN_AFTER = 5.0
 
@@ -135,16 +135,14 @@ class EvictingStorage:
         blocks. What can never be held, alone or with its chain, is refused with a TooLargeError.
         """
         check_store(key, content, content_type)
-        check_parent(parent)
         if not self._listing.complete:
             await self._listing.begin()
-        self._evict()
-        size, chains = len(content), self._inventory.chains_for(content_type, current_links(), parent)
+        size, chains = len(content), self._chains(content_type, parent)
         self._refuse_if_too_large(key, size, chains)
-        turn = self._inventory.turn if self._knows_turn else None
+        turn = self._inventory.turn if self._counts_turns and self._knows_turn else None
         reference: str = await self._inner.store(key, content, labelled(content_type, turn, chains))
         self._hold(reference, key, content_type, size, chains)
-        if turn is None and self._counts_turns and self._uses is not None:
+        if self._counts_turns and turn is None and self._uses is not None:
             self._uses.note(reference)
         return reference
 
@@ -215,11 +213,8 @@ class EvictingStorage:
     async def clear(self) -> None:
         """Forget all entries."""
         if offers(self._inner, SupportsClear):
-            await self._inner.clear()
-            with self._lock:
-                held = [held.reference for held in self._inventory.held()]
-                departures = self._inventory.take(held, "the storage was cleared", self._clock())
-            self._tell(departures)
+            with self._taken([held.reference for held in self._inventory.held()], "the storage was cleared"):
+                await self._inner.clear()
         else:
             await self._listing.refresh()
             await self.evict([held.reference for held in self._inventory.held()], "the storage was cleared")
@@ -296,6 +291,14 @@ class EvictingStorage:
     ) -> None:
         await self.aclose()
 
+    def _chains(self, content_type: str, parent: str | None) -> tuple[str, ...]:
+        """Return the chains to join. What is due leaves before: nothing joins a chain that is as good as gone."""
+        check_parent(parent)
+        if not self._inventory.has_chains:
+            return ()
+        self._evict()
+        return self._inventory.chains_for(content_type, current_links(), parent)
+
     def _refuse_if_too_large(self, key: str, size: int, chains: tuple[str, ...]) -> None:
         if why := self._inventory.refusal(size, chains):
             raise TooLargeError(
@@ -304,21 +307,24 @@ class EvictingStorage:
             )
 
     def _hold(self, reference: str, key: str, content_type: str, size: int, chains: tuple[str, ...]) -> None:
-        now = self._clock()
         with self._lock:
             # Others may have joined the chain while this was being stored.
             too_large = bool(chains) and self._inventory.refusal(size, chains) is not None
             if reference not in self._inventory:
-                self._inventory.add(reference, key, content_type, size, now, () if too_large else chains)
+                self._inventory.add(reference, key, content_type, size, self._clock(), () if too_large else chains)
             if too_large:
-                self._leave(self._inventory.take([reference], "its chain became too large", now))
+                self._leave(self._inventory.take([reference], "its chain became too large", self._clock()))
         if too_large:
             self._refuse_if_too_large(key, size, chains)
         self._evict()
-        self._listing.note_store()
+        if not self._forgets_at_once:
+            self._deletions.start_soon()
+            self._listing.note_store()
 
     async def _use(self, reference: str) -> str:
         """Note a use, and return the reference that `store` gave. Raises if the entry left."""
+        if not self._listing.complete:
+            await self._listing.wait()
         self._evict()
         with self._lock:
             held = self._inventory.use(check_reference(reference), self._clock())
@@ -343,9 +349,9 @@ class EvictingStorage:
 
     async def _look_up(self, reference: str) -> Held | None:
         """Find what is not held under this name: it left, comes from another process, or is spelt differently."""
-        self._raise_if_gone(reference)
         if not self._listing.complete:
-            await self._listing.wait(_LONGEST_WAIT_FOR_LISTING)
+            await self._listing.wait()
+        self._raise_if_gone(reference)
         if reference in self._inventory or not self._listing.complete or not self._inspects:
             self._raise_if_gone(reference)
             return self._inventory.get(reference)
@@ -369,52 +375,61 @@ class EvictingStorage:
             return self._inventory.why_gone(reference) or error
 
     async def _delete_now(self, references: Sequence[str], because: str) -> None:
-        answers = await asyncio.gather(*map(self._inner.delete, references), return_exceptions=True)
-        deleted = [
-            ref for ref, answer in zip(references, answers, strict=True) if not isinstance(answer, BaseException)
-        ]
+        """Delete; what resists is held again, and the first failure raised."""
+        with self._taken(references, because) as taken:
+            answers = await asyncio.gather(*map(self._inner.delete, references), return_exceptions=True)
+            failures = {ref: answer for ref, answer in zip(references, answers, strict=True) if answer is not None}
+            taken.difference_update(failures)
+        for failure in failures.values():
+            raise failure
+
+    @contextmanager
+    def _taken(self, references: Sequence[str], because: str) -> Iterator[set[str]]:
+        """Take entries out of the inventory while they are deleted; those not left in the set come back in the end."""
         with self._lock:
-            departures = self._inventory.take(deleted, because, self._clock())
-        self._tell(departures)
-        for answer in answers:
-            if isinstance(answer, BaseException):
-                raise answer
+            before = [held for reference in references if (held := self._inventory.get(reference)) is not None]
+            departures = self._inventory.take(references, because, self._clock())
+        self._deletions.pending.update(references)
+        gone: set[str] = set()
+        try:
+            yield (deleting := set(references))
+            gone = deleting
+        finally:
+            self._deletions.pending.difference_update(references)
+            with self._lock:
+                for held in before:
+                    if held.reference not in gone:
+                        self._inventory.put_back(held)
+        self._tell([departure for departure in departures if departure.evictions[0].reference in gone])
 
     def _evict(self) -> None:
         """Let leave what is due. Nothing is, before it is known what there is."""
-        if not self._listing.complete:
+        now = self._clock()
+        if now <= self._inventory.quiet_until or not self._listing.complete:
             return
         with self._lock:
-            departures = self._inventory.evict(self._clock())
+            departures = self._inventory.evict(now)
         if departures:
             self._leave(departures)
-        elif not self._forgets_at_once:
-            self._deletions.start()
 
     def _leave(self, departures: list[Departure]) -> None:
-        self._tell(departures)
         for departure in departures:
             if self._forgets_at_once:
                 for eviction in departure.evictions:
                     self._inner.discard(eviction.reference)
             else:
                 self._deletions.add(departure)
+            for eviction in departure.evictions if departure.evictions[0].was_live else ():
+                logger.warning("evicted what is still visible in the conversation: %s", eviction.story)
+        self._tell(departures)
 
     def _tell(self, departures: list[Departure]) -> None:
         for departure in departures:
             for eviction in departure.evictions:
-                self._listing.note_gone(eviction.reference)
-                if eviction.was_live:
-                    logger.warning("evicted what is still visible in the conversation: %s", eviction.story)
+                if not self._forgets_at_once:
+                    self._listing.note_gone(eviction.reference)
                 if self._on_evict is not None:
-                    self._call_on_evict(eviction)
-
-    def _call_on_evict(self, eviction: Eviction) -> None:
-        try:
-            self._on_evict(eviction)  # type: ignore[misc]
-        except Exception:
-            # A listener's mistake must not make a store that succeeded look failed.
-            logger.exception("on_evict failed for %s", eviction.reference)
+                    _call(self._on_evict, eviction)
 
     def _take_back(self, entries: list[Entry]) -> None:
         """Hold again what another process used meanwhile; something else may have to go instead."""
@@ -450,6 +465,14 @@ class EvictingStorage:
 
     def _labelled(self, held: Held) -> str:
         return labelled(held.content_type, held.last_turn if self._knows_turn else None, held.chains)
+
+
+def _call(on_evict: Callable[[Eviction], object], eviction: Eviction) -> None:
+    try:
+        on_evict(eviction)
+    except Exception:
+        # A listener's mistake must not make a store that succeeded look failed.
+        logger.exception("on_evict failed for %s", eviction.reference)
 
 
 def _short_forms(

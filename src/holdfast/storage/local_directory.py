@@ -103,7 +103,7 @@ class LocalDirectory:
     async def inspect(self, name: str) -> Entry:
         """Describe a file by its name or stem, with its bare name as the reference."""
         with explained(f"inspect {name} in {self._given}"):
-            return await _THREADS.run(self._inspect, name)
+            return await _THREADS.run_together(self._inspect, name)
 
     async def touch(self, name: str, used_at: float, content_type: str | None) -> None:
         """Note a use of a file by its name or stem, and another content type."""
@@ -114,7 +114,7 @@ class LocalDirectory:
     async def remove(self, name: str) -> None:
         """Remove a file."""
         with explained(f"remove {name} from {self._given}"):
-            await _THREADS.run(self._remove, name)
+            await _THREADS.run_together(self._remove, name)
 
     async def entries(self) -> AsyncIterator[Entry]:
         """Yield what is there, with bare names as references."""

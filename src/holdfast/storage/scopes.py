@@ -24,6 +24,7 @@ from holdfast.storage.protocols import (
     SupportsInspect,
     SupportsRange,
     SupportsTouch,
+    offers,
 )
 
 __all__ = ["ScopedStorage"]
@@ -47,6 +48,7 @@ class ScopedStorage:
         if not isinstance(scope, str) or not 0 < len(scope) <= _LONGEST_SCOPE:
             raise InvalidValueError(f"scope must be a string of 1 to {_LONGEST_SCOPE} characters, got {scope!r}")
         self._inner = inner
+        self._inspects = offers(inner, SupportsInspect)
         self._scope = scope
         self._mark = f"; holdfast-scope={quote(scope, safe='', errors='surrogatepass')}"
         if len(self._mark) > _LONGEST_MARK:
@@ -122,7 +124,8 @@ class ScopedStorage:
         """Forget one content. Quiet if this scope has none such."""
         inner = self._deleting()
         with suppress(KeyError):
-            await self.retrieve_range(reference, 0, 0)
+            # Inspecting is no use of it; else another process that evicts would take it for one, and spare it.
+            await (self.inspect(reference) if self._inspects else self.retrieve_range(reference, 0, 0))
             await inner.delete(reference)
 
     async def entries(self) -> AsyncIterator[Entry]:
