@@ -431,7 +431,7 @@ async def test_a_chain_larger_than_the_capacity_is_refused_and_stays_whole():
     a = await storage.store("a", b"x" * 40)
     b = await storage.store("b", b"x" * 40, parent=a)
     with pytest.raises(
-        TooLargeError, match="101 bytes in a chain of 3 entries, but the limit is 3 entries and 100 bytes"
+        TooLargeError, match="101 bytes in a chain of 3 entries, but the limit is 3 entries or 100 bytes"
     ):
         await storage.store("c", b"x" * 21, parent=b)
     assert await keys(storage) == ["a", "b", "other"]

@@ -87,7 +87,7 @@ class TestServerlessWithAFixedBudget:
             async with EvictingStorage(inner, max_entries=10, max_bytes=20_000, on_evict=evicted.append) as storage:
                 before = {await storage.store(f"call-{number}", b"x" * 2_000) for number in range(10)}
                 content = b"y" * 20_001
-                with pytest.raises(TooLargeError, match="20,001 bytes, but the limit is 10 entries and 20,000 bytes"):
+                with pytest.raises(TooLargeError, match="20,001 bytes, but the limit is 10 entries or 20,000 bytes"):
                     await storage.store("large", content)
                 assert len(content) == 20_001
                 assert evicted == []

@@ -46,12 +46,12 @@ class View:
         return self._members(self._orders.by_turn().oldest(before))
 
     def live_by_use(self) -> Iterable[Candidate]:
-        return self._members(self._orders.by_use(live=True).oldest())
+        return self._members(self._orders.live_by_use().oldest())
 
     def surplus(self, count: int, size: int) -> Iterable[Candidate]:
         first = self._orders.by_use().first()
         if first is not None and len(first.members) >= count and first.size >= size:
-            return first.members
+            return tuple(first.members)
         return self._surplus(count, size)
 
     def _surplus(self, count: int, size: int) -> Iterator[Candidate]:
@@ -99,20 +99,25 @@ class Asked:
         self.heeds_stores: bool = getattr(policy, "heeds_stores", True)
         self.hard: bool = getattr(policy, "hard", False)
         self.by_use = bool(needs_of(policy))
-        self.refusal: Callable[[int, int], str | None] | None = getattr(policy, "refusal", None)
+        self.exceeds: Callable[[int, int], bool] | None = getattr(policy, "exceeds", None)
 
     @property
     def because(self) -> str:
         """Why it drops, completing "it is gone because …"."""
         return getattr(self._policy, "because", None) or f"{self._policy!r} dropped it"
 
+    @property
+    def limits(self) -> str:
+        """What it never lets be exceeded."""
+        return getattr(self._policy, "limits", None) or repr(self._policy)
+
     def expired(self, view: View, now: Moment, operation: int, at_most: int | None) -> Sequence[Candidate]:
-        """Return what the policy drops in the *operation*-th operation: *at_most* that many."""
+        """Return what the policy drops in the *operation*-th operation: about *at_most* that many."""
         if self._again_at > operation:
             return ()
         try:
             dropped = self._policy.expired(view, now)
-            taken = () if dropped == () else self._taken(dropped, view, operation, at_most)
+            taken = dropped if type(dropped) is tuple else self._taken(dropped, view, operation, at_most)
             if self._quiet_until is not None and len(taken) != at_most:
                 self.quiet_until = self._quiet_until(view)
         except Exception:

@@ -2,22 +2,81 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import heapify, heappop, heappush, heapreplace
 from math import inf
+from typing import Any
 
-__all__ = ["Group", "Held", "Orders", "Queue"]
+__all__ = ["Alone", "Chain", "Group", "Held", "Linked", "Orders", "Queue"]
 
 _FEW = 1_000
 
 
-class Held:
-    """One entry that is held, as policies see it: it is as fresh as its group."""
+class Freshness:
+    """How fresh one entry, or a chain of them, is. `order` counts uses: no two ever have the same."""
+
+    __slots__ = ("gone", "last_turn", "last_used", "live", "order", "size", "stored_at")
+
+    def __init__(self, size: int, stored_at: float, last_used: float, turn: int, order: int, live: int) -> None:
+        self.size = size
+        self.stored_at = stored_at
+        self.last_used = last_used
+        self.last_turn = turn
+        self.order = order
+        self.live = live
+        self.gone = False
+
+    def use(self, now: float, turn: int, order: int) -> None:
+        """Note a use. Nothing ever gets older."""
+        if now > self.last_used:
+            self.last_used = now
+        if turn > self.last_turn:
+            self.last_turn = turn
+        self.order = order
+
+
+class Alone(Freshness):
+    """An entry that is held where there are no chains: a group of its own."""
+
+    __slots__ = ("content_type", "key", "reference")
+
+    chains: tuple[str, ...] = ()
+
+    def __init__(
+        self, reference: str, key: str, content_type: str, size: int, stored_at: float, *freshness: Any
+    ) -> None:
+        Freshness.__init__(self, size, stored_at, *freshness)
+        self.reference = reference
+        self.key = key
+        self.content_type = content_type
+
+    @property
+    def first_stored_at(self) -> float:
+        """When it was stored."""
+        return self.stored_at
+
+    @property
+    def group(self) -> Alone:
+        """What leaves with it: itself."""
+        return self
+
+    @property
+    def members(self) -> Sequence[Alone]:
+        """What leaves with it: itself."""
+        return (self,)
+
+    def remove(self, member: Held) -> None:
+        """Let the one member go."""
+        self.gone = True
+
+
+class Linked:
+    """An entry that is held where there are chains, as policies see it: it is as fresh as its group."""
 
     __slots__ = ("chains", "content_type", "first_stored_at", "group", "key", "reference", "size")
 
     def __init__(
-        self, reference: str, key: str, content_type: str, size: int, stored_at: float, chains: tuple[str, ...] = ()
+        self, reference: str, key: str, content_type: str, size: int, stored_at: float, chains: tuple[str, ...]
     ) -> None:
         self.reference = reference
         self.key = key
@@ -25,7 +84,7 @@ class Held:
         self.size = size
         self.first_stored_at = stored_at
         self.chains = chains
-        self.group: Group
+        self.group: Chain
 
     @property
     def stored_at(self) -> float:
@@ -43,49 +102,38 @@ class Held:
         return self.group.last_turn
 
 
-class Group:
-    """One entry, or a chain of them. `order` counts uses: no two groups ever have the same."""
+class Chain(Freshness):
+    """Entries that leave together, and the names of their chain: it has several once chains were united."""
 
-    __slots__ = ("chains", "gone", "last_turn", "last_used", "live", "members", "order", "size", "stored_at")
+    __slots__ = ("members", "names")
 
-    def __init__(self, member: Held, last_used: float, turn: int, order: int, *, live: bool) -> None:
+    def __init__(self, member: Linked, last_used: float, turn: int, order: int, live: int) -> None:
+        Freshness.__init__(self, member.size, member.first_stored_at, last_used, turn, order, live)
         self.members = [member]
-        self.size = member.size
-        self.stored_at = member.first_stored_at
-        self.last_used = last_used
-        self.last_turn = turn
-        self.order = order
-        self.live = int(live)
-        self.gone = False
-        self.chains: list[str] = []
+        self.names: list[str] = []
         member.group = self
 
-    def use(self, now: float, turn: int, order: int) -> None:
-        """Note a use. Nothing ever gets older."""
-        if now > self.last_used:
-            self.last_used = now
-        if turn > self.last_turn:
-            self.last_turn = turn
-        self.order = order
-
-    def absorb(self, other: Group, order: int) -> None:
+    def absorb(self, other: Chain, order: int) -> None:
         """Take over the members and the freshness of *other*, which is gone then."""
         for member in other.members:
             member.group = self
         self.members += other.members
-        self.chains += other.chains
+        self.names += other.names
         self.size += other.size
         self.live += other.live
         self.stored_at = max(self.stored_at, other.stored_at)
         self.use(other.last_used, other.last_turn, order)
         other.gone = True
 
-    def remove(self, member: Held, *, live: bool) -> None:
-        """Let one member go. A group without members is gone."""
-        self.members.remove(member)
+    def remove(self, member: Held) -> None:
+        """Let one member go. A chain without members is gone."""
+        self.members = [each for each in self.members if each is not member]
         self.size -= member.size
-        self.live -= live
         self.gone = not self.members
+
+
+Held = Alone | Linked
+Group = Alone | Chain
 
 
 def _age(group: Group) -> tuple[float, int]:
@@ -171,25 +219,25 @@ class Queue:
 class Orders:
     """The queues that policies asked for: each is kept up from the first time."""
 
-    def __init__(self) -> None:
-        self._queues: dict[tuple[Callable[[Group], tuple[float, int]], bool], Queue] = {}
-        self._all: Callable[[], Iterable[Group]] = tuple
-
-    def begin_with(self, groups: Callable[[], Iterable[Group]]) -> None:
-        """Fill a queue, when it is first asked for, with *groups*."""
-        self._all = groups
+    def __init__(self, groups: Callable[[], Iterable[Group]]) -> None:
+        self._groups = groups
+        self._queues: dict[str, Queue] = {}
 
     def by_age(self) -> Queue:
         """The oldest first."""
-        return self._queue(_age, live=False)
+        return self._queues.get("age") or self._begin("age", _age)
 
-    def by_use(self, *, live: bool = False) -> Queue:
+    def by_use(self) -> Queue:
         """The least recently used first."""
-        return self._queue(_last_use, live=live)
+        return self._queues.get("use") or self._begin("use", _last_use)
+
+    def live_by_use(self) -> Queue:
+        """The least recently used of the live ones first."""
+        return self._queues.get("live use") or self._begin("live use", _last_use, live=True)
 
     def by_turn(self) -> Queue:
         """The one used in the earliest turn first."""
-        return self._queue(_last_turn, live=False)
+        return self._queues.get("turn") or self._begin("turn", _last_turn)
 
     def push(self, group: Group) -> None:
         """Add a new group to every queue."""
@@ -201,8 +249,6 @@ class Orders:
         for queue in self._queues.values():
             queue.changed(group)
 
-    def _queue(self, key: Callable[[Group], tuple[float, int]], *, live: bool) -> Queue:
-        queue = self._queues.get((key, live))
-        if queue is None:
-            queue = self._queues[key, live] = Queue(key, self._all(), live=live)
+    def _begin(self, name: str, key: Callable[[Group], tuple[float, int]], *, live: bool = False) -> Queue:
+        queue = self._queues[name] = Queue(key, self._groups(), live=live)
         return queue

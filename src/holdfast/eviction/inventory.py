@@ -13,7 +13,7 @@ from typing import NamedTuple
 from holdfast.errors import EvictedError
 from holdfast.eviction.asking import Asked, View, needs_of
 from holdfast.eviction.chains import Link
-from holdfast.eviction.groups import Group, Held, Orders
+from holdfast.eviction.groups import Alone, Chain, Group, Held, Linked, Orders
 from holdfast.eviction.labels import split_label
 from holdfast.eviction.policies import Chains, Moment, Policy
 from holdfast.eviction.ties import Ties, last_to_first
@@ -47,15 +47,15 @@ class Inventory:
         # The hard ones last: what others drop anyway need not be made room for.
         self._asked = sorted(map(Asked, policies), key=lambda asked: asked.hard)
         self._heeding = [asked for asked in self._asked if asked.heeds_stores]
-        self._refusals = [asked.refusal for asked in self._asked if asked.refusal is not None]
+        self._bounding = [(asked.exceeds, asked) for asked in self._asked if asked.exceeds is not None]
         self._held: dict[str, Held] = {}
-        self._orders = Orders()
-        self._orders.begin_with(lambda: dict.fromkeys(held.group for held in self._held.values()))
+        self._orders = Orders(lambda: dict.fromkeys(held.group for held in self._held.values()))
         self.view = View(self._held, self._orders)
         self._keep_orders_from_the_start(policies)
         self._ties = Ties() if any(isinstance(policy, Chains) for policy in policies) else None
         self._tombstones = Tombstones(tombstones)
         self._live: set[str] = set()
+        self._said_to_be_live: Set[str] = frozenset()
         self._knows_live = False
         self._leaving: list[tuple[Held, float]] = []
         self._operations = 0
@@ -91,6 +91,7 @@ class Inventory:
     def set_live(self, references: Set[str]) -> None:
         """Take *references* as those that are visible in the conversation."""
         before, self._live, self._knows_live = self._live, set(references), True
+        self._said_to_be_live = frozenset(references)
         for reference in before ^ self._live:
             if (held := self._held.get(reference)) is not None:
                 held.group.live += 1 if reference in self._live else -1
@@ -112,9 +113,10 @@ class Inventory:
         count, total = 1, size
         for group in () if self._ties is None else self._ties.groups(chains):
             count, total = count + len(group.members), total + group.size
-        for refusal in self._refusals:
-            if why := refusal(count, total):
-                return f"{total:,} bytes{f' in a chain of {count:,} entries' if count > 1 else ''}, but {why}"
+        for exceeds, asked in self._bounding:
+            if exceeds(count, total):
+                chain = f" in a chain of {count:,} entries" if count > 1 else ""
+                return f"{total:,} bytes{chain}, but the limit is {asked.limits}"
         return None
 
     def add(
@@ -123,19 +125,21 @@ class Inventory:
         """Hold what was just stored. Until the next `set_live`, it counts as visible in the conversation."""
         if self._knows_live:
             self._live.add(reference)
-        self._hold(Held(reference, key, content_type, size, stored_at, chains), stored_at, self.turn)
+        self._hold(reference, key, content_type, size, stored_at, chains, stored_at, self.turn)
         # The first one may be due before anything that was there when a policy was last asked: there was nothing.
         for asked in self._heeding if len(self._held) > 1 else self._asked:
-            asked.quiet_until = self.quiet_until = -inf
+            if asked.exceeds is None or asked.exceeds(len(self._held), self.view.total_size):
+                asked.quiet_until = self.quiet_until = -inf
 
     def learn(self, entry: Entry, now: float) -> None:
         """Hold what a backend listed. What claims to be from the future counts as from now."""
         content_type, label = split_label(entry.content_type)
         stored_at, last_used = min(entry.stored_at, now), min(entry.last_used, now)
         turn = self.turn if label.turn is None else label.turn
-        held = Held(entry.reference, entry.key, content_type, entry.size, stored_at, label.chains)
         self._tombstones.discard(entry.reference)
-        self._hold(held, last_used, turn)
+        held = self._hold(
+            entry.reference, entry.key, content_type, entry.size, stored_at, label.chains, last_used, turn
+        )
         self._wake()
         if label.left_at is not None:
             self._leaving.append((held, label.left_at))
@@ -162,21 +166,23 @@ class Inventory:
         departures: list[Departure] = []
         while self._leaving:
             departures += self._finish(*self._leaving.pop(), now)
+        self.quiet_until = inf
         for asked in self._asked:
             if now > asked.quiet_until:
                 departures += self._ask(asked, now, at_most)
-        self.quiet_until = min((asked.quiet_until for asked in self._asked), default=inf)
+            if asked.quiet_until < self.quiet_until:
+                self.quiet_until = asked.quiet_until
         return departures
 
     def take(self, references: Iterable[str], because: str, now: float) -> list[Departure]:
         """Let go exactly the entries named."""
         taken = [held for reference in references if (held := self._held.get(reference)) is not None]
-        return [self._let_go([held], because, now, by_use=False) for held in taken]
+        return [self._let_go([held], because, now) for held in taken]
 
     def take_chain(self, reference: str, because: str, now: float) -> list[Departure]:
         """Let go an entry and its chain."""
         held = self._held.get(reference)
-        return [] if held is None else [self._let_go(held.group.members, because, now, by_use=False)]
+        return [] if held is None else [self._let_go_all(held.group, because, now, by_use=False)]
 
     def leaves_with_others(self, held: Held) -> bool:
         """Say whether *held* has a chain that may go with it: not if something else of that is live."""
@@ -190,7 +196,8 @@ class Inventory:
     def put_back(self, held: Held) -> None:
         """Hold again what was taken but could not be deleted."""
         self._tombstones.discard(held.reference)
-        self._hold(held, held.last_used, held.last_turn)
+        described = (held.reference, held.key, held.content_type, held.size, held.first_stored_at, held.chains)
+        self._hold(*described, held.last_used, held.last_turn)
         self._wake()
 
     def why_gone(self, reference: str) -> EvictedError | None:
@@ -210,13 +217,15 @@ class Inventory:
         for candidate in asked.expired(self.view, Moment(now, self.turn, self._live), self._operations, at_most):
             held = self._held.get(candidate.reference)
             if held is not None and (asked.hard or not held.group.live):
-                departures.append(self._let_go(held.group.members, asked.because, now, by_use=asked.by_use))
+                departures.append(self._let_go_all(held.group, asked.because, now, by_use=asked.by_use))
         return departures
 
     def _finish(self, marked: Held, left_at: float, now: float) -> list[Departure]:
         """Let go the rest of a chain that was being deleted when a process ended; what joined it since stays."""
+        if self._held.get(marked.reference) is not marked:
+            return []
         rest = [held for held in marked.group.members if held is marked or held.first_stored_at < left_at]
-        return [self._let_go(rest, "its chain was leaving when a process ended", now, by_use=False)] if rest else []
+        return [self._let_go(rest, "its chain was leaving when a process ended", now)]
 
     def _wake(self) -> None:
         """Ask every policy next time."""
@@ -224,35 +233,61 @@ class Inventory:
         for asked in self._asked:
             asked.quiet_until = -inf
 
-    def _hold(self, held: Held, last_used: float, turn: int) -> None:
+    def _hold(
+        self,
+        reference: str,
+        key: str,
+        content_type: str,
+        size: int,
+        stored_at: float,
+        chains: tuple[str, ...],
+        last_used: float,
+        turn: int,
+    ) -> Held:
         self._order += 1
-        group = Group(held, last_used, turn, self._order, live=held.reference in self._live)
-        self._held[held.reference] = held
-        self.view.total_size += held.size
-        if self._ties is None or self._tie(held) is group:
-            self._orders.push(group)
+        self.view.total_size += size
+        live = int(reference in self._live)
+        if self._ties is None:
+            alone = Alone(reference, key, content_type, size, stored_at, last_used, turn, self._order, live)
+            self._held[reference] = alone
+            self._orders.push(alone)
+            return alone
+        linked = self._held[reference] = Linked(reference, key, content_type, size, stored_at, chains)
+        new = Chain(linked, last_used, turn, self._order, live)
+        self._tie(self._ties, linked, new)
+        return linked
 
-    def _tie(self, held: Held) -> Group:
-        assert self._ties is not None
+    def _tie(self, ties: Ties, linked: Linked, new: Chain) -> None:
         self._order += 1
-        group = self._ties.join(held, self._order)
-        if len(group.members) > 1:
-            self._orders.changed(group)
-        return group
-
-    def _let_go(self, members: Sequence[Held], because: str, now: float, *, by_use: bool) -> Departure:
-        last = members[0]
-        if len(members) == 1:
-            steps = [[self._eviction(last, because, now)]]
+        if ties.join(linked, self._order) is new:
+            self._orders.push(new)
         else:
-            steps = [[self._eviction(held, because, now) for held in step] for step in last_to_first(members)]
-        departure = Departure(steps, last.group.last_used, by_use, last.chains)
-        for held in list(members):
+            self._orders.changed(linked.group)
+
+    def _let_go_all(self, group: Group, because: str, now: float, *, by_use: bool) -> Departure:
+        """Let go a whole group, as is the rule."""
+        departure = self._departure(group.members, because, now, by_use=by_use)
+        group.gone = True
+        self.view.total_size -= group.size
+        for held in group.members:
+            self._forget(held)
+        return departure
+
+    def _let_go(self, members: Sequence[Held], because: str, now: float) -> Departure:
+        """Let go some members of a group."""
+        departure = self._departure(members, because, now, by_use=False)
+        for held in members:
             self._remove(held)
-        for step in steps:
+        return departure
+
+    def _departure(self, members: Sequence[Held], because: str, now: float, *, by_use: bool) -> Departure:
+        last = members[0]
+        steps = [[last]] if len(members) == 1 else last_to_first(members)
+        evictions = [[self._eviction(held, because, now) for held in step] for step in steps]
+        for step in evictions:
             for eviction in step:
                 self._tombstones.add(eviction)
-        return departure
+        return Departure(evictions, last.group.last_used, by_use, last.chains)
 
     def _eviction(self, held: Held, because: str, now: float) -> Eviction:
         was_live = held.reference in self._live
@@ -261,13 +296,19 @@ class Inventory:
         )
 
     def _remove(self, held: Held) -> None:
-        del self._held[held.reference]
         self.view.total_size -= held.size
-        held.group.remove(held, live=held.reference in self._live)
-        if self._ties is not None:
-            self._ties.leave(held)
+        held.group.remove(held)
+        held.group.live -= held.reference in self._live
+        self._forget(held)
         if not held.group.gone:
             self._orders.changed(held.group)
+
+    def _forget(self, held: Held) -> None:
+        del self._held[held.reference]
+        if self._live and held.reference not in self._said_to_be_live:
+            self._live.discard(held.reference)
+        if isinstance(held, Linked) and self._ties is not None:
+            self._ties.leave(held)
 
 
 def plan_evictions(entries: Iterable[Entry], policies: Sequence[Policy], now: Moment) -> list[Eviction]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+import time
 from collections.abc import Awaitable, Callable
+from math import inf
 from typing import Any
 
 from holdfast.eviction.inventory import Inventory
@@ -56,12 +58,12 @@ class Listing:
         """Start the first listing, again if it failed; wait for it only where there is nothing to wait for."""
         task = self._start()
         if self._at_once:
-            await asyncio.wait([task])
+            await _end_of(task)
 
     async def wait(self) -> None:
         """Wait for the first listing, but not longer than a second after it began."""
         task = self._start()
-        await asyncio.wait([task], timeout=self._began_at + _LONGEST_WAIT - task.get_loop().time())
+        await _end_of(task, at_most=self._began_at + _LONGEST_WAIT - time.monotonic())
 
     async def refresh(self) -> list[Entry]:
         """List anew, and return what the inner storage holds."""
@@ -69,8 +71,10 @@ class Listing:
             return []
         # One that is under way may have missed what happened since; all who wait share the next.
         if (earlier := self._running()) is not None:
-            await asyncio.wait([earlier])
-        return await asyncio.shield(self._start())
+            await _end_of(earlier)
+        task = self._start()
+        await _end_of(task)
+        return task.result()
 
     def note_store(self) -> None:
         """Count a store; list in the background after many: other processes may have stored too."""
@@ -86,7 +90,7 @@ class Listing:
     async def finish(self) -> None:
         """Wait for the listing that is under way, or was when an event loop ended, if any."""
         if self._running() is not None or (self._task is not None and not self.complete):
-            await asyncio.wait([self._start()])
+            await _end_of(self._start())
 
     def _running(self) -> asyncio.Task[list[Entry]] | None:
         if self._task is None or self._task.done() or self._task.get_loop().is_closed():
@@ -98,7 +102,7 @@ class Listing:
         if task is None:
             self._stores = 0
             self._gone.clear()
-            self._began_at = asyncio.get_running_loop().time()
+            self._began_at = time.monotonic()
             task = self._task = asyncio.get_running_loop().create_task(self._list())
             task.add_done_callback(_log_failure)
         return task
@@ -133,6 +137,16 @@ class Listing:
 
     def _is_new(self, reference: str) -> bool:
         return reference not in self._inventory and reference not in self._gone and not self._is_leaving(reference)
+
+
+async def _end_of(task: asyncio.Task[Any], at_most: float | None = None) -> None:
+    """Wait until *task* is done, but not longer than *at_most* seconds. It may be of another thread's event loop."""
+    if task.get_loop() is asyncio.get_running_loop():
+        await asyncio.wait([task], timeout=at_most)
+        return
+    deadline = inf if at_most is None else time.monotonic() + at_most
+    while not task.done() and not task.get_loop().is_closed() and time.monotonic() < deadline:  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
 
 
 def _log_failure(task: asyncio.Task[Any]) -> None:

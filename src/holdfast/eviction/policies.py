@@ -7,9 +7,10 @@ are all optional:
 * ``needs``: what must be written down with an entry for the policy to be right after a restart, of ``"use"`` (when it
   was last read) and ``"turn"`` (in which turn); without it, both;
 * ``hard``: True if even entries that are still visible in the conversation may go;
-* ``refusal(count, size)``: why something of that many entries and bytes can never be held, or None;
-* ``quiet_until(entries)``: until when it drops nothing more, as long as no turn begins; ``heeds_stores = False`` says
-  that storing does not change that. It saves asking, and is left out unless every microsecond counts.
+* ``exceeds(count, size)``: True if that many entries and bytes can never be held, and ``limits``, which says so;
+* ``quiet_until(entries)``: until when it drops nothing more, as long as no turn begins. Storing changes that, unless
+  ``heeds_stores`` is False or ``exceeds`` says that it is not too much. It saves asking; leave it out unless every
+  microsecond counts.
 """
 
 from __future__ import annotations
@@ -185,31 +186,30 @@ class LeastRecentlyUsed:
     @cached_property
     def because(self) -> str:
         """Why."""
-        return f"it was the least recently used of more than {self._limits(' or ')}"
+        return f"it was the least recently used of more than {self.limits}"
 
-    def refusal(self, count: int, size: int) -> str | None:
-        """Return why *count* entries of together *size* bytes can never be held, if so."""
-        if self._excess(count, self.max_entries) > 0 or self._excess(size, self.max_bytes) > 0:
-            return f"the limit is {self._limits(' and ')}"
-        return None
+    @cached_property
+    def limits(self) -> str:
+        """The limits in words."""
+        entries = None if self.max_entries is None else f"{self.max_entries:,} entries"
+        size = None if self.max_bytes is None else f"{self.max_bytes:,} bytes"
+        return " or ".join(filter(None, (entries, size)))
+
+    def exceeds(self, count: int, size: int) -> bool:
+        """Say whether *count* entries of together *size* bytes are too much."""
+        return (self.max_entries is not None and count > self.max_entries) or (
+            self.max_bytes is not None and size > self.max_bytes
+        )
 
     def expired(self, entries: Candidates, now: Moment) -> Iterable[Candidate]:
         """Return as many as are too many."""
-        count = self._excess(len(entries), self.max_entries)
-        size = self._excess(entries.total_size, self.max_bytes)
+        count = 0 if self.max_entries is None else len(entries) - self.max_entries
+        size = 0 if self.max_bytes is None else entries.total_size - self.max_bytes
         return entries.surplus(count, size) if count > 0 or size > 0 else ()
 
     def quiet_until(self, entries: Candidates) -> float:
         """Return forever: only a store changes anything."""
         return inf
-
-    def _excess(self, held: int, limit: int | None) -> int:
-        return 0 if limit is None else held - limit
-
-    def _limits(self, joint: str) -> str:
-        entries = None if self.max_entries is None else f"{self.max_entries:,} entries"
-        size = None if self.max_bytes is None else f"{self.max_bytes:,} bytes"
-        return joint.join(filter(None, (entries, size)))
 
 
 @dataclass(frozen=True)

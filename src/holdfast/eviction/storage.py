@@ -297,7 +297,8 @@ class EvictingStorage:
         if not self._inventory.has_chains:
             return ()
         self._evict()
-        return self._inventory.chains_for(content_type, current_links(), parent)
+        with self._lock:
+            return self._inventory.chains_for(content_type, current_links(), parent)
 
     def _refuse_if_too_large(self, key: str, size: int, chains: tuple[str, ...]) -> None:
         if why := self._inventory.refusal(size, chains):
@@ -414,20 +415,21 @@ class EvictingStorage:
 
     def _leave(self, departures: list[Departure]) -> None:
         for departure in departures:
-            if self._forgets_at_once:
-                for eviction in departure.evictions:
-                    self._inner.discard(eviction.reference)
-            else:
+            if not self._forgets_at_once:
                 self._deletions.add(departure)
-            for eviction in departure.evictions if departure.evictions[0].was_live else ():
-                logger.warning("evicted what is still visible in the conversation: %s", eviction.story)
+            for eviction in departure.evictions:
+                if self._forgets_at_once:
+                    self._inner.discard(eviction.reference)
+                if eviction.was_live:
+                    logger.warning("evicted what is still visible in the conversation: %s", eviction.story)
         self._tell(departures)
 
     def _tell(self, departures: list[Departure]) -> None:
+        if self._forgets_at_once and self._on_evict is None:
+            return
         for departure in departures:
             for eviction in departure.evictions:
-                if not self._forgets_at_once:
-                    self._listing.note_gone(eviction.reference)
+                self._listing.note_gone(eviction.reference)
                 if self._on_evict is not None:
                     _call(self._on_evict, eviction)
 

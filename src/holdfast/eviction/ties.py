@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import islice
 
 from holdfast.eviction.chains import Link, chain_of_reference, new_chain, tail
-from holdfast.eviction.groups import Group, Held
+from holdfast.eviction.groups import Chain, Held, Linked
 from holdfast.eviction.labels import MOST_CHAINS
 
 __all__ = ["Ties", "last_to_first"]
@@ -22,8 +22,8 @@ class Ties:
     """
 
     def __init__(self) -> None:
-        self._group_of_chain: dict[str, Group] = {}
-        self._held_of_tail: dict[str, Held] = {}
+        self._group_of_chain: dict[str, Chain] = {}
+        self._held_of_tail: dict[str, Linked] = {}
         self._successors: dict[str, str] = {}
 
     def chains_for(self, content_type: str, links: Iterable[Link], parent: str | None) -> tuple[str, ...]:
@@ -35,33 +35,34 @@ class Ties:
             found += self._chains_named(link.words, _scope(content_type))
         return tuple(islice(dict.fromkeys(found), MOST_CHAINS))
 
-    def groups(self, chains: Iterable[str]) -> list[Group]:
+    def groups(self, chains: Iterable[str]) -> list[Chain]:
         """Return the groups that hold these chains."""
         found = (self._group_of_chain.get(chain) for chain in chains)
         return list(dict.fromkeys(group for group in found if group is not None))
 
-    def join(self, held: Held, order: int) -> Group:
+    def join(self, held: Linked, order: int) -> Chain:
         """Unite a new entry's group with those of its chains, and return what they are now."""
         chains = _chains_of(held)
         groups = [*self.groups(chains), held.group]
         largest = max(groups, key=lambda group: len(group.members))
         for other in groups:
             if other is not largest:
-                self._group_of_chain.update(dict.fromkeys(other.chains, largest))
+                self._group_of_chain.update(dict.fromkeys(other.names, largest))
                 largest.absorb(other, order)
         new = [chain for chain in chains if chain not in self._group_of_chain]
         self._group_of_chain.update(dict.fromkeys(new, largest))
-        largest.chains += new
+        largest.names += new
         self._held_of_tail[tail(held.reference)] = held
         return largest
 
-    def leave(self, held: Held) -> None:
-        """Forget an entry that left its group, and the group's chains if it was the last."""
+    def leave(self, held: Linked) -> None:
+        """Forget an entry that left, and the chains of its group if that is gone."""
         self._held_of_tail.pop(tail(held.reference), None)
         if held.group.gone:
-            for chain in held.group.chains:
+            for chain in held.group.names:
                 del self._group_of_chain[chain]
                 self._successors[chain] = new_chain()
+            held.group.names = []
             while len(self._successors) > _CHAINS_REMEMBERED:
                 del self._successors[next(iter(self._successors))]
 
