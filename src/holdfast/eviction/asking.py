@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import islice
 from math import inf
 
@@ -101,7 +102,7 @@ class Asked:
         self.by_use = bool(needs_of(policy))
         self.exceeds: Callable[[int, int], bool] | None = getattr(policy, "exceeds", None)
 
-    @property
+    @cached_property
     def because(self) -> str:
         """Why it drops, completing "it is gone because …"."""
         return getattr(self._policy, "because", None) or f"{self._policy!r} dropped it"

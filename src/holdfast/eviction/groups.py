@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import heapify, heappop, heappush, heapreplace
 from math import inf
-from typing import Any
 
 __all__ = ["Alone", "Chain", "Group", "Held", "Linked", "Orders", "Queue"]
 
@@ -43,12 +42,28 @@ class Alone(Freshness):
     chains: tuple[str, ...] = ()
 
     def __init__(
-        self, reference: str, key: str, content_type: str, size: int, stored_at: float, *freshness: Any
+        self,
+        reference: str,
+        key: str,
+        content_type: str,
+        size: int,
+        stored_at: float,
+        last_used: float,
+        turn: int,
+        order: int,
+        live: int,
     ) -> None:
-        Freshness.__init__(self, size, stored_at, *freshness)
+        # Spelt out instead of calling the base class: this happens in every store.
         self.reference = reference
         self.key = key
         self.content_type = content_type
+        self.size = size
+        self.stored_at = stored_at
+        self.last_used = last_used
+        self.last_turn = turn
+        self.order = order
+        self.live = live
+        self.gone = False
 
     @property
     def first_stored_at(self) -> float:
@@ -166,8 +181,9 @@ class Queue:
 
     def push(self, group: Group) -> None:
         """Add a new group; now and then, throw out those that are gone."""
-        heappush(self._heap, (*self._key(group), group))
-        if len(self._heap) > self._cleared_at:
+        heap = self._heap
+        heappush(heap, (*self._key(group), group))
+        if len(heap) > self._cleared_at:
             self._clear_out()
 
     def changed(self, group: Group) -> None:

@@ -52,7 +52,8 @@ class Inventory:
         self._orders = Orders(lambda: dict.fromkeys(held.group for held in self._held.values()))
         self.view = View(self._held, self._orders)
         self._keep_orders_from_the_start(policies)
-        self._ties = Ties() if any(isinstance(policy, Chains) for policy in policies) else None
+        self.has_chains = any(isinstance(policy, Chains) for policy in policies)
+        self._ties = Ties() if self.has_chains else None
         self._tombstones = Tombstones(tombstones)
         self._live: set[str] = set()
         self._said_to_be_live: Set[str] = frozenset()
@@ -82,11 +83,6 @@ class Inventory:
     def total_size(self) -> int:
         """How many bytes are held."""
         return self.view.total_size
-
-    @property
-    def has_chains(self) -> bool:
-        """Whether entries are tied together."""
-        return self._ties is not None
 
     def set_live(self, references: Set[str]) -> None:
         """Take *references* as those that are visible in the conversation."""
@@ -282,18 +278,19 @@ class Inventory:
 
     def _departure(self, members: Sequence[Held], because: str, now: float, *, by_use: bool) -> Departure:
         last = members[0]
-        steps = [[last]] if len(members) == 1 else last_to_first(members)
-        evictions = [[self._eviction(held, because, now) for held in step] for step in steps]
-        for step in evictions:
-            for eviction in step:
-                self._tombstones.add(eviction)
-        return Departure(evictions, last.group.last_used, by_use, last.chains)
+        if len(members) == 1:
+            return Departure([[self._eviction(last, because, now)]], last.last_used, by_use, last.chains)
+        steps = [[self._eviction(held, because, now) for held in step] for step in last_to_first(members)]
+        return Departure(steps, last.last_used, by_use, last.chains)
 
     def _eviction(self, held: Held, because: str, now: float) -> Eviction:
-        was_live = held.reference in self._live
-        return Eviction(
-            held.reference, held.key, held.content_type, held.size, held.first_stored_at, now, because, was_live
+        reference = held.reference
+        was_live = reference in self._live
+        eviction = Eviction(
+            reference, held.key, held.content_type, held.size, held.first_stored_at, now, because, was_live
         )
+        self._tombstones.add(eviction)
+        return eviction
 
     def _remove(self, held: Held) -> None:
         self.view.total_size -= held.size

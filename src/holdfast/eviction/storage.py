@@ -137,7 +137,9 @@ class EvictingStorage:
         check_store(key, content, content_type)
         if not self._listing.complete:
             await self._listing.begin()
-        size, chains = len(content), self._chains(content_type, parent)
+        check_parent(parent)
+        size = len(content)
+        chains = self._chains(content_type, parent) if self._inventory.has_chains else ()
         self._refuse_if_too_large(key, size, chains)
         turn = self._inventory.turn if self._counts_turns and self._knows_turn else None
         reference: str = await self._inner.store(key, content, labelled(content_type, turn, chains))
@@ -293,9 +295,6 @@ class EvictingStorage:
 
     def _chains(self, content_type: str, parent: str | None) -> tuple[str, ...]:
         """Return the chains to join. What is due leaves before: nothing joins a chain that is as good as gone."""
-        check_parent(parent)
-        if not self._inventory.has_chains:
-            return ()
         self._evict()
         with self._lock:
             return self._inventory.chains_for(content_type, current_links(), parent)
