@@ -19,8 +19,9 @@ test: $(READY) ## format, lint, types and tests, then the tests on every other s
 	$(BIN)/pytest
 	$(BIN)/python tools/other_pythons.py
 
-bench: $(READY) ## measure the storage backends
+bench: $(READY) ## measure storage and eviction
 	@$(BIN)/python benchmarks/storage.py
+	@$(BIN)/python benchmarks/eviction.py
 
 format: $(READY) ## format the code and fix what the linter can
 	$(BIN)/ruff format

@@ -60,9 +60,10 @@ def test_links_lead_somewhere(page):
         assert (page.parent / target).exists(), target
 
 
-def test_the_quoted_figures_are_those_of_the_last_benchmark():
-    results = json.loads((ROOT / "benchmarks" / "storage.json").read_text(encoding="utf-8"))
-    quoted = README.read_text(encoding="utf-8").partition("<!-- benchmark -->")[2].partition("<!-- /benchmark -->")[0]
+@pytest.mark.parametrize(("file", "mark"), [("storage.json", "benchmark"), ("eviction.json", "eviction benchmark")])
+def test_the_quoted_figures_are_those_of_the_last_benchmark(file, mark):
+    results = json.loads((ROOT / "benchmarks" / file).read_text(encoding="utf-8"))
+    quoted = README.read_text(encoding="utf-8").partition(f"<!-- {mark} -->")[2].partition(f"<!-- /{mark} -->")[0]
     for row in results["rows"]:
         assert f"| {row['measure']} | {row['bar']} | {row['result']}" in quoted
     assert results["machine"] in quoted
