@@ -8,8 +8,9 @@ from functools import cached_property
 from itertools import islice
 from math import inf
 
-from holdfast.eviction.groups import Group, Held, Orders
+from holdfast.eviction.groups import Group, Held
 from holdfast.eviction.policies import Candidate, Moment, Policy
+from holdfast.eviction.queues import Orders
 
 __all__ = ["Asked", "View", "needs_of"]
 

@@ -86,6 +86,18 @@ class Deletions:
                 f"{self._given_up[0].evictions[0].reference}; the log says why. The next sweep tries again"
             )
 
+    async def delete_now(self, departure: Departure) -> None:
+        """Delete at once. If that fails, it is raised, and tried again in the background."""
+        references = [eviction.reference for eviction in departure.evictions]
+        self.pending.update(references)
+        try:
+            await self._delete(departure)
+        except BaseException:
+            self._waiting.append(departure)
+            self.start_soon()
+            raise
+        self.pending.difference_update(references)
+
     async def _wait_for_some(self) -> None:
         here = [task for task in self._under_way if task.get_loop() is asyncio.get_running_loop()]
         if here:
@@ -110,7 +122,7 @@ class Deletions:
     async def _carry_out(self, departure: Departure) -> None:
         for delay in (*self._retry_delays, None):
             try:
-                await self.delete(departure)
+                await self._delete(departure)
             except Exception as error:
                 # A backend may fail in ways of its own; whatever it was, it is told and tried again.
                 logger.warning("cannot delete evicted %s: %s", departure.evictions[0].reference, error)
@@ -122,8 +134,8 @@ class Deletions:
         self._given_up.append(departure)
         self._settled(departure)
 
-    async def delete(self, departure: Departure) -> None:
-        """Delete now, unless another process used it since. Raises what the inner storage raises."""
+    async def _delete(self, departure: Departure) -> None:
+        """Delete, unless another process used it since."""
         evictions = departure.evictions
         if self._recheck and departure.by_use:
             entries = await self._inspect([eviction.reference for eviction in evictions])

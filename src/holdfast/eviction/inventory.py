@@ -13,9 +13,10 @@ from typing import NamedTuple
 from holdfast.errors import EvictedError
 from holdfast.eviction.asking import Asked, View, needs_of
 from holdfast.eviction.chains import Link
-from holdfast.eviction.groups import Alone, Chain, Group, Held, Linked, Orders
+from holdfast.eviction.groups import Alone, Chain, Group, Held, Linked
 from holdfast.eviction.labels import split_label
 from holdfast.eviction.policies import Chains, Moment, Policy
+from holdfast.eviction.queues import Orders
 from holdfast.eviction.ties import Ties, last_to_first
 from holdfast.storage.protocols import Entry
 from holdfast.storage.tombstones import Eviction, Tombstones
@@ -74,6 +75,10 @@ class Inventory:
     def held(self) -> list[Held]:
         """Return what is held."""
         return list(self._held.values())
+
+    def references(self) -> list[str]:
+        """Return the references of what is held."""
+        return list(self._held)
 
     def get(self, reference: str) -> Held | None:
         """Return the entry, if it is held."""

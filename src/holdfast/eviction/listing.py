@@ -109,7 +109,7 @@ class Listing:
 
     async def _list(self) -> list[Entry]:
         with self._lock:
-            known = {held.reference for held in self._inventory.held()}
+            known = set(self._inventory.references())
         listed = [entry async for entry in self._inner.entries()]
         if not self.complete:
             self._begin_at_latest_turn(listed)
