@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from datetime import timedelta
 
 import pytest
 from own_contract import OwnStorageContract
@@ -209,6 +210,16 @@ async def test_expired_content_is_gone_without_anybody_storing_or_listing():
     storage.advance_turn()
     with pytest.raises(NotFoundError):
         await inner.retrieve(reference)
+
+
+async def test_a_time_to_live_may_be_a_timedelta():
+    clock = FakeClock()
+    storage = EvictingStorage(memory(), ttl=timedelta(minutes=1), clock=clock)
+    await storage.store("a", b"")
+    clock.advance(59)
+    assert await keys(storage) == ["a"]
+    clock.advance(2)
+    assert await keys(storage) == []
 
 
 async def test_the_least_recently_used_leave_first():

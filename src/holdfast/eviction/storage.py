@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from types import TracebackType
 from typing import Any
 
@@ -42,7 +43,7 @@ class EvictingStorage:
     """Wraps any storage that can delete, and drops what its policies say.
 
     Short forms stand for the policies of the same meaning: ``max_entries`` and ``max_bytes`` (`LeastRecentlyUsed`),
-    ``ttl`` in seconds (`TimeToLive`), ``turns`` (`TurnsToLive`), ``chains`` (`Chains`). Without any policy, only what
+    ``ttl``, seconds or a timedelta (`TimeToLive`), ``turns`` (`TurnsToLive`), ``chains`` (`Chains`). Without any policy, only what
     is deleted leaves. Within a process, use the inner storage through this wrapper only; other processes may wrap the
     same directory or bucket.
 
@@ -57,7 +58,7 @@ class EvictingStorage:
         policies: Iterable[Policy] = (),
         max_entries: int | None = None,
         max_bytes: int | None = None,
-        ttl: float | None = None,
+        ttl: float | timedelta | None = None,
         turns: int | None = None,
         chains: bool = False,
         tombstones: int = 1_000,
@@ -258,12 +259,12 @@ class EvictingStorage:
 
 
 def _short_forms(
-    max_entries: int | None, max_bytes: int | None, ttl: float | None, turns: int | None, *, chains: bool
+    max_entries: int | None, max_bytes: int | None, ttl: float | timedelta | None, turns: int | None, *, chains: bool
 ) -> Iterator[Policy]:
     if max_entries is not None or max_bytes is not None:
         yield LeastRecentlyUsed(max_entries=max_entries, max_bytes=max_bytes)
     if ttl is not None:
-        yield TimeToLive(seconds=ttl)
+        yield TimeToLive(seconds=ttl.total_seconds() if isinstance(ttl, timedelta) else ttl)
     if turns is not None:
         yield TurnsToLive(turns=turns)
     if chains:
