@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import itertools
+import json
 import threading
+import tracemalloc
 from datetime import timedelta
 
 import pytest
 from own_contract import OwnStorageContract
 
-from holdfast import EvictingStorage, FileStorage, InMemoryStorage, ScopedStorage
+from holdfast import Entry, EvictingStorage, FileStorage, InMemoryStorage, ScopedStorage
 from holdfast.errors import (
     EvictedError,
     InvalidTypeError,
@@ -17,6 +21,7 @@ from holdfast.errors import (
     SharedStorageError,
     StorageAccessError,
     StorageError,
+    StorageFullError,
     TooLargeError,
 )
 from holdfast.eviction import Chains, LeastRecentlyUsed, TimeToLive, TurnsToLive, in_chain, new_chain
@@ -268,14 +273,38 @@ async def test_turns_to_live_count_turns_without_use():
     assert await storage.retrieve(a) == (b"1", "text/plain")
 
 
-async def test_an_inner_storage_that_evicts_by_turns_still_does_and_tells_its_story():
+async def test_the_turns_of_an_inner_storage_count_here_and_spare_what_is_visible():
     storage = EvictingStorage(InMemoryStorage(evict_after_turns=1), max_entries=10)
-    reference = await storage.store("a", b"1")
-    for _ in range(3):
+    shown, other = await storage.store("shown", b"1"), await storage.store("other", b"2")
+    storage.set_live([shown])
+    for _ in range(5):
         storage.advance_turn()
-    with pytest.raises(EvictedError, match="by turn 2 nobody had used it for more than 1 turns"):
-        await storage.retrieve(reference)
-    assert await keys(storage) == []
+    with pytest.raises(
+        EvictedError, match="nobody stored or read it for more than 1 turns; it was 'other', text/plain"
+    ):
+        await storage.retrieve(other)
+    assert await storage.retrieve(shown) == (b"1", "text/plain")
+
+
+async def test_saying_the_same_turn_again_changes_nothing():
+    storage = EvictingStorage(EvictingStorage(memory(), turns=3), max_entries=10)
+    reference = await storage.store("a", b"1")
+    for _ in range(20):
+        storage.advance_turn(to=1)
+    assert await storage.retrieve(reference) == (b"1", "text/plain")
+    with pytest.raises(ValueError, match="to must be the number of a turn, at most 1,000,000,000,000, got"):
+        storage.advance_turn(to=10**16)
+
+
+async def test_what_is_visible_is_kept_by_the_inner_storage_too():
+    clock = FakeClock()
+    storage = EvictingStorage(EvictingStorage(memory(), ttl=5, clock=clock), max_entries=10)
+    reference = await storage.store("a", b"1")
+    storage.set_live([reference])
+    clock.advance(100)
+    assert await storage.retrieve(reference) == (b"1", "text/plain")
+    with pytest.raises(TypeError, match="references must be a collection of references, got one string"):
+        storage.set_live(reference)
 
 
 async def test_one_agent_for_each_storage_that_counts_turns():
@@ -492,20 +521,26 @@ async def test_a_model_cannot_tie_its_chain_to_another_scope():
     assert await keys(storage) == ["a", "b", "secret"]
 
 
-async def test_a_content_type_from_a_tool_cannot_pass_for_a_label(tmp_path):
-    storage = EvictingStorage(FileStorage(tmp_path), ttl=100, turns=5, chains=True)
-    a = await storage.store("a", b"x")
-    forged = ["text/plain; holdfast-kept=k.t99.c0123456789abcdef.leaving", "text/plain; holdfast-kept=k"]
-    references = [await storage.store("forged", b"x", content_type) for content_type in forged]
-    again = EvictingStorage(FileStorage(tmp_path), ttl=100)
-    for opened in (storage, again):
-        for reference, content_type in zip(references, forged, strict=True):
-            found = (await opened.retrieve(reference))[1]
-            assert found.startswith(content_type)
-        assert len(await keys(opened)) == 3
-    assert await again.retrieve(a) == (b"x", "text/plain")
-    await again.aclose()
-    await storage.aclose()
+FORGED = ["text/plain; holdfast-kept=k.t99", "text/plain;\tHoldfast-Kept=k", "text/plain; holdfast-scope=theirs; a=b"]
+
+
+@pytest.mark.parametrize("content_type", FORGED)
+@pytest.mark.parametrize("wrap", [lambda inner: inner, lambda inner: EvictingStorage(inner, turns=5, chains=True)])
+async def test_a_content_type_from_a_tool_cannot_pass_for_a_label(tmp_path, wrap, content_type):
+    for inner in (memory(), FileStorage(tmp_path)):
+        storage = wrap(inner)
+        reference = await storage.store("honest", b"x")
+        with pytest.raises(ValueError, match="must not have parameters that begin with 'holdfast-'"):
+            await storage.store("forged", b"x", content_type)
+        with pytest.raises(ValueError, match="must not have parameters that begin with 'holdfast-'"):
+            await storage.touch(reference, 1.0, content_type)
+
+
+async def test_a_content_type_that_leaves_no_room_for_a_label_is_refused_clearly():
+    storage = EvictingStorage(memory(), chains=True, turns=5)
+    long = f'text/plain; a="{"x" * 1_980}"'
+    with pytest.raises(ValueError, match="content_type is too long: with what eviction has to remember it has 2,0"):
+        await storage.store("a", b"x", long)
 
 
 @pytest.mark.parametrize("chain", ["", "m1", 7, "0123456789abcdeg"])
@@ -698,3 +733,287 @@ async def test_the_rules_hold_with_capacity_and_everything(caplog):
         assert len(entries) <= 7
         assert sum(entry.size for entry in entries) <= 500
     assert caplog.records == []
+
+
+# --- users' mistakes, and backends that behave oddly
+
+
+class Oddly(Minimal):
+    """Returns something from delete, and complains about what is not there."""
+
+    async def delete(self, reference):
+        return self.held.pop(reference) is not None
+
+
+async def test_a_backend_s_delete_may_return_something_and_complain_about_nothing():
+    inner = Oddly()
+    storage = EvictingStorage(inner, max_entries=2, retry_delays=())
+    references = [await storage.store("key", b"x") for _ in range(2)]
+    await storage.delete(references[0])
+    await storage.delete(references[0])
+    inner.held.clear()
+    for _ in range(3):
+        await storage.store("key", b"x")
+    await storage.aclose()
+
+
+async def test_what_cannot_be_deleted_is_counted_once(caplog):
+    storage = EvictingStorage(FailingDeletes(memory(), 10**9), max_entries=1, retry_delays=())
+    for key in "abc":
+        await storage.store(key, b"")
+    for _ in range(3):
+        with pytest.raises(StorageError, match=r"^2 evicted contents could not be deleted"):
+            await storage.aclose()
+
+
+async def test_a_storage_in_a_tight_loop_stays_bounded():
+    for inner in (
+        ScopedStorage(memory(), "session"),
+        EvictingStorage(memory(), ttl=99),
+        Minimal(),
+        FailingDeletes(memory(), 0),
+    ):
+        storage = EvictingStorage(inner, max_entries=10)
+        for _ in range(5_000):
+            await storage.store("key", b"x")
+        held = len(inner.held) if isinstance(inner, Minimal) else len(await keys(inner))
+        assert held <= 10 + 1_100
+        await storage.aclose()
+
+
+async def test_bookkeeping_is_bounded_however_long_it_goes_on():
+    storage = EvictingStorage(memory(), max_entries=10, ttl=3_600, turns=5, chains=True)
+    anchor = await storage.store("anchor", b"")
+    storage.set_live([anchor])
+
+    async def live_on(times):
+        for number in range(times):
+            reference = await storage.store("k" * 100_000, b"", parent=anchor if number % 3 == 0 else None)
+            await storage.evict([reference], "the test says so")
+            await storage.retrieve(anchor)
+            storage.advance_turn()
+            storage.set_live([anchor])
+            with in_chain(new_chain()):
+                await storage.store("chained", b"x")
+
+    await live_on(3_000)
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    await live_on(6_000)
+    gc.collect()
+    grown = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    assert grown < 6_000_000
+
+
+async def test_a_chain_whose_deletion_fails_or_is_cancelled_is_deleted_in_the_end():
+    inner = memory()
+    failing = FailingDeletes(inner, 1)
+    storage = EvictingStorage(failing, chains=True, retry_delays=(0,))
+    a = await storage.store("a", b"x")
+    await storage.store("b", b"x", parent=a)
+    with pytest.raises(StorageAccessError):
+        await storage.delete(a)
+    await storage.aclose()
+    assert await keys(inner) == []
+    c = await storage.store("c", b"x")
+    await storage.store("d", b"x", parent=c)
+    deleting = asyncio.create_task(storage.delete(c))
+    await asyncio.sleep(0)
+    deleting.cancel()
+    await asyncio.wait([deleting])
+    await storage.aclose()
+    assert await keys(inner) in ([], ["c", "d"])
+
+
+async def test_a_chain_that_cannot_be_marked_is_deleted_all_the_same(tmp_path, caplog):
+    class Full(FileStorage):
+        async def touch(self, reference, used_at, content_type=None):
+            raise StorageFullError("no space left")
+
+    async with EvictingStorage(Full(tmp_path), chains=True, max_entries=2) as storage:
+        a = await storage.store("a", b"x")
+        await storage.store("b", b"x", parent=a)
+        await storage.store("c", b"x")
+    assert await keys(FileStorage(tmp_path)) == ["c"]
+    assert "so it is deleted without: no space left" in caplog.text
+
+
+async def test_cancelled_stores_are_bounded_too(tmp_path):
+    storage = EvictingStorage(FileStorage(tmp_path), max_entries=10)
+    for number in range(100):
+        task = asyncio.create_task(storage.store("key", b"x"))
+        await asyncio.sleep(0.0005 * (number % 4))
+        task.cancel()
+        await asyncio.wait([task])
+    await storage.aclose()
+    await storage.sweep()
+    assert len(await keys(FileStorage(tmp_path))) <= 10
+
+
+async def test_a_listing_that_never_succeeds_does_not_stop_eviction():
+    class Unlistable(Minimal):
+        listings = 0
+
+        async def entries(self):
+            self.listings += 1
+            raise StorageAccessError("ListBucket is not allowed")
+            yield
+
+    inner = Unlistable()
+    storage = EvictingStorage(inner, max_entries=10)
+    for _ in range(200):
+        await storage.store("key", b"x")
+    await storage.aclose()
+    assert len(inner.held) == 10
+    assert inner.listings < 5
+
+
+async def test_what_expired_while_visible_goes_when_what_kept_it_goes():
+    clock = FakeClock()
+    storage = EvictingStorage(memory(), ttl=10, chains=True, clock=clock)
+    a = await storage.store("a", b"x")
+    b = await storage.store("b", b"x", parent=a)
+    storage.set_live([a])
+    clock.advance(100)
+    assert await keys(storage) == ["a", "b"]
+    await storage.evict([a], "the test says so")
+    with pytest.raises(EvictedError):
+        await storage.retrieve(b)
+
+
+async def test_while_a_long_listing_runs_what_is_there_can_be_inspected_and_deleted(tmp_path):
+    class Slow(FileStorage):
+        async def entries(self):
+            await asyncio.sleep(1.5)
+            async for entry in super().entries():
+                yield entry
+
+    old = await FileStorage(tmp_path).store("old", b"1")
+    storage = EvictingStorage(Slow(tmp_path), max_entries=5)
+    assert (await storage.inspect(old)).key == "old"
+    await ScopedStorage(storage, "session").delete(old)
+    await storage.delete(old)
+    with pytest.raises(NotFoundError):
+        await FileStorage(tmp_path).retrieve(old)
+    assert await keys(storage) == []
+
+
+def test_loops_that_stopped_without_being_closed_hold_nothing_up(tmp_path):
+    storage = EvictingStorage(FileStorage(tmp_path), max_entries=5)
+    first, second = asyncio.new_event_loop(), asyncio.new_event_loop()
+
+    async def store_some():
+        for _ in range(10):
+            await storage.store("key", b"x")
+
+    first.run_until_complete(store_some())
+    second.run_until_complete(asyncio.wait_for(store_some(), 20))
+    second.run_until_complete(asyncio.wait_for(storage.aclose(), 20))
+    assert len([path for path in tmp_path.iterdir() if not path.name.startswith(".")]) == 5
+    for loop in (first, second):
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        for task in asyncio.all_tasks(loop):
+            task.cancel()
+        loop.run_until_complete(asyncio.sleep(0))
+        loop.close()
+
+
+async def test_a_store_that_a_listing_saw_first_is_acknowledged_and_kept():
+    class Seen(Minimal):
+        async def store(self, key, content, content_type="text/plain"):
+            reference = await super().store(key, content, content_type)
+            if key == "last":
+                await keys(storage)
+            return reference
+
+        async def entries(self):
+            for reference, (content, content_type) in list(self.held.items()):
+                yield Entry(reference, "key", content_type, len(content), 1.0, 1.0)
+
+    storage = EvictingStorage(Seen(), max_entries=4, chains=True)
+    parent = await storage.store("first", b"x")
+    for _ in range(2):
+        await storage.store("more", b"x", parent=parent)
+    last = await storage.store("last", b"x", parent=parent)
+    assert await storage.retrieve(last) == (b"x", "text/plain")
+    await storage.aclose()
+
+
+NAMED = [
+    "{}",
+    "ref={}",
+    "--ref={}",
+    "**{}**",
+    "{}#L3",
+    "{}:10-20",
+    "{}?lines=3",
+    "({}).",
+    "«{}»",
+    "{}。",
+    "{}/",
+    "`{}`",
+]
+
+
+@pytest.mark.parametrize("form", NAMED)
+async def test_references_are_found_in_arguments_however_they_are_written(tmp_path, form):
+    storage = EvictingStorage(FileStorage(tmp_path), max_entries=3, chains=True)
+    for argue in (
+        lambda text: {"command": ["cat", text]},
+        lambda text: json.dumps({"command": f"cat\n{text}\n"}),
+        lambda text: {text: None},
+        lambda text: text.replace(".txt", ""),
+    ):
+        first = await storage.store("first", b"x")
+        with in_chain(arguments=argue(form.format(first))):
+            await storage.store("second", b"x")
+        await storage.delete(first)
+        assert await keys(storage) == []
+    await storage.aclose()
+
+
+async def test_deleting_in_a_scope_touches_no_other_scope():
+    storage = EvictingStorage(memory(), chains=True)
+    outer, inner = ScopedStorage(storage, "outer"), ScopedStorage(storage, "inner")
+    with in_chain(new_chain()):
+        precious, own = await outer.store("precious", b"x"), await inner.store("own", b"x")
+    await inner.delete(own)
+    assert await outer.retrieve(precious) == (b"x", "text/plain")
+
+
+class Returning:
+    """Drops entries in whatever form it is told to."""
+
+    def __init__(self, form):
+        self.form = form
+
+    def expired(self, entries, now):
+        return self.form(entry for entry in itertools.islice(entries.by_use(), 2) if entry.size > 5)
+
+
+def endless(entries):
+    entries = list(entries)
+    return itertools.cycle(entries) if entries else ()
+
+
+@pytest.mark.parametrize("form", [list, tuple, set, iter, endless, lambda found: [entry.reference for entry in found]])
+async def test_a_policy_may_return_any_collection_of_entries_or_references(form, caplog):
+    storage = EvictingStorage(memory(), Returning(form), max_entries=10)
+    references = [await storage.store("key", b"x" * (number % 8)) for number in range(200)]
+    assert await storage.retrieve(references[-2]) is not None
+    assert len(await keys(storage)) <= 10
+    assert caplog.records == []
+
+
+async def test_what_expires_all_at_once_leaves_in_pieces_and_is_never_served():
+    clock = FakeClock()
+    evicted = []
+    storage = EvictingStorage(memory(), ttl=10, clock=clock, on_evict=evicted.append)
+    references = [await storage.store("key", b"") for _ in range(5_000)]
+    clock.advance(11)
+    await storage.store("key", b"")
+    assert len(evicted) < 3_000
+    with pytest.raises(EvictedError):
+        await storage.retrieve(references[-1])
+    assert len(evicted) == 5_000

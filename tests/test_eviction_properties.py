@@ -60,10 +60,10 @@ class Thing:
 
 
 class Group:
-    """Things that leave together, and the names under which others join them."""
+    """Things that leave together."""
 
-    def __init__(self, things, ids):
-        self.things, self.ids = things, ids
+    def __init__(self, things):
+        self.things = things
 
     @property
     def references(self):
@@ -100,7 +100,8 @@ class Model:
         return {parent} - self.seen_to_leave - {None}
 
     def joined(self, ids):
-        return [group for group in self.groups if self.limits["chains"] and ids & group.ids]
+        chains = self.limits["chains"]
+        return [group for group in self.groups if chains and any(ids & thing.ids for thing in group.things)]
 
     def too_large(self, size, ids):
         things = [thing for group in self.joined(ids) for thing in group.things]
@@ -118,8 +119,7 @@ class Model:
     def join(self, thing):
         joined = self.joined(thing.ids)
         self.groups = [group for group in self.groups if group not in joined]
-        things = [*itertools.chain(*(group.things for group in joined)), thing]
-        self.groups.append(Group(things, thing.ids.union(*(group.ids for group in joined))))
+        self.groups.append(Group([*itertools.chain(*(group.things for group in joined)), thing]))
 
     def use(self, reference, now):
         for thing in itertools.chain(*(group.things for group in self.groups)):

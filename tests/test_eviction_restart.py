@@ -231,6 +231,8 @@ async def test_listing_that_fails_is_told_and_tried_again(tmp_path, caplog):
         reference = await storage.store(key, b"x")
         assert await storage.retrieve(reference) == (b"x", "text/plain")
         await storage.aclose()
+    with pytest.raises(StorageAccessError, match="injected fault"):
+        await keys(storage)
     assert await keys(storage) == ["c"]
     assert (
         "cannot list what is stored, so what other processes stored is not evicted yet: injected fault" in caplog.text

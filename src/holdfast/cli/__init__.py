@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import sys
+
 from holdfast.errors import MissingExtraError
 from holdfast.extras import import_extra
 
@@ -14,4 +17,13 @@ def main() -> None:
         commands = import_extra("holdfast.cli.commands", extra="cli")
     except MissingExtraError as error:
         raise SystemExit(f"holdfast: {error}") from None
-    commands.holdfast()
+    try:
+        commands.holdfast()
+    except OSError as error:
+        _give_up_output()
+        raise SystemExit(f"holdfast: cannot write the output: {error.strerror or error}") from None
+
+
+def _give_up_output() -> None:
+    """Let Python not try once more, at its end, to write what could not be written."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno() if sys.__stdout__ else 1)

@@ -10,10 +10,9 @@ from rich.filesize import decimal
 
 from holdfast.cli.listing import Amount
 from holdfast.cli.quantities import duration_text
-from holdfast.cli.removal import Removing, side_by_side
-from holdfast.errors import NotFoundError, StorageError
+from holdfast.cli.removal import Freed, Removing, free, side_by_side
+from holdfast.errors import HoldfastError, NotFoundError
 from holdfast.eviction import Chains, LeastRecentlyUsed, Policy, TimeToLive
-from holdfast.eviction.deletions import mark_leaving
 from holdfast.eviction.inventory import Departure, Inventory
 from holdfast.storage import Entry
 from holdfast.storage.tombstones import Eviction
@@ -25,12 +24,10 @@ _SAME_MOMENT = 0.001
 
 
 @dataclass(slots=True)
-class Collected:
-    """What became of entries that leave together. Those that were gone already are in none of the lists."""
+class Collected(Freed):
+    """What became of entries that policies drop. Those that were gone already are in none of the lists."""
 
-    freed: list[Eviction] = field(default_factory=list)
     spared: list[Eviction] = field(default_factory=list)
-    failure: str = ""
 
 
 def policies_for(
@@ -58,18 +55,26 @@ def plan(entries: Iterable[Entry], policies: Iterable[Policy], now: float) -> li
 
 
 def collect(
-    storage: Removing, departures: Iterable[Departure], entries: Iterable[Entry], *, dry_run: bool
-) -> AsyncIterator[Collected]:
-    """Delete *departures* of *entries*, up to 32 at once; with *dry_run*, only look whether they would go."""
+    storage: Removing,
+    departures: Iterable[Departure],
+    entries: Iterable[Entry],
+    collected: list[Collected],
+    *,
+    dry_run: bool,
+) -> AsyncIterator[None]:
+    """Delete *departures* of *entries*, up to 32 at once; with *dry_run*, only look whether they would go.
+
+    What becomes of each is written down in *collected* while it happens, so that an interrupt loses no account.
+    """
     listed = {entry.reference: entry for entry in entries}
 
-    async def carry_out(departure: Departure) -> Collected:
+    async def carry_out(departure: Departure) -> None:
         done = Collected()
+        collected.append(done)
         try:
             await _carry_out(storage, departure, listed, done, dry_run=dry_run)
-        except StorageError as error:
+        except HoldfastError as error:
             done.failure = str(error)
-        return done
 
     return side_by_side(carry_out, departures)
 
@@ -83,6 +88,9 @@ def report(
     for option, policy in policies.items():
         if dropped := [eviction for eviction in freed if eviction.because == getattr(policy, "because", "")]:
             yield f"  {_total(dropped)} by {option}"
+    reasons = {getattr(policy, "because", "") for policy in policies.values()}
+    if others := [eviction for eviction in freed if eviction.because not in reasons]:
+        yield f"  {_total(others)} of chains whose deletion was interrupted before"
     if spared := [eviction for each in collected for eviction in each.spared]:
         yield f"spared {_total(spared)}, used meanwhile or in a chain with something that was"
     gone = {eviction.reference for eviction in freed}
@@ -104,21 +112,7 @@ async def _carry_out(
     if any(entry.last_used > listed[reference].last_used + _SAME_MOMENT for reference, entry in present.items()):
         done.spared += departure.evictions
         return
-    if not dry_run:
-        await mark_leaving(storage, departure)
-    for step in departure.steps:
-        leaving = (eviction for eviction in step if eviction.reference in present)
-        answers = await asyncio.gather(
-            *(_free(storage, eviction, done, dry_run=dry_run) for eviction in leaving), return_exceptions=True
-        )
-        for failure in filter(None, answers):
-            raise failure
-
-
-async def _free(storage: Removing, eviction: Eviction, done: Collected, *, dry_run: bool) -> None:
-    if not dry_run:
-        await storage.delete(eviction.reference)
-    done.freed.append(eviction)
+    await free(storage, departure, present, done.freed, dry_run=dry_run)
 
 
 async def _present(storage: Removing, evictions: Sequence[Eviction]) -> dict[str, Entry]:

@@ -49,9 +49,13 @@ class Amount:
 
 @dataclass
 class Usage:
-    """What a store holds: all of it, by content type, the largest first, and by the time since it was stored."""
+    """What a store holds: all of it, by content type, the largest first, and by the time since it was stored.
+
+    What is not of the size that it was stored with is apart from all that.
+    """
 
     total: Amount = field(default_factory=Amount)
+    wrong_size: Amount = field(default_factory=Amount)
     by_type: dict[str, Amount] = field(default_factory=dict)
     by_age: dict[str, Amount] = field(default_factory=lambda: {label: Amount() for label in (*dict(_AGES), _OLDER)})
 
@@ -66,7 +70,7 @@ def in_order(entries: Iterable[Entry], order: str, *, backwards: bool, limit: in
     return (heapq.nlargest if backwards else heapq.nsmallest)(limit, entries, key=key)
 
 
-def columns(entries: Iterable[Entry], now: float, *, widest: int | None) -> Iterator[str]:
+def columns(entries: Iterable[Entry], now: float, *, widest: int) -> Iterator[str]:
     """Yield a line for each entry, below a headline. References are never cut; types and keys are cut at *widest*."""
     return aligned(chain([_HEADLINE], (_cells(entry, now, widest) for entry in entries)), to_the_right=_TO_THE_RIGHT)
 
@@ -99,7 +103,7 @@ def usage(entries: Iterable[Entry], now: float) -> Usage:
     return found
 
 
-def _cells(entry: Entry, now: float, widest: int | None) -> tuple[str, ...]:
+def _cells(entry: Entry, now: float, widest: int) -> tuple[str, ...]:
     return (
         f"{duration_text(now - entry.stored_at)} ago",
         f"{duration_text(now - entry.last_used)} ago",
@@ -119,9 +123,9 @@ def _age_group(age: float) -> str:
     return next((label for label, limit in _AGES if age < limit), _OLDER)
 
 
-def _cut(text: str, width: int | None) -> str:
+def _cut(text: str, width: int) -> str:
     text = printable(text)
-    return text if width is None or cell_len(text) <= width else f"{set_cell_size(text, width - 1)}…"
+    return text if cell_len(text) <= width else f"{set_cell_size(text, width - 1)}…"
 
 
 def _padded(text: str, width: int, to_the_right: bool) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,11 +16,19 @@ from holdfast.cli.terminal import each, failures_told, tracked, warnings_told
 from holdfast.errors import InvalidValueError, StorageError
 from holdfast.storage import Entry, FileStorage, S3Storage
 from holdfast.storage.audit import Checked, Finding
-from holdfast.storage.audit_files import audit_directory, find_leftovers, repair_directory
+from holdfast.storage.audit_files import (
+    audit_directory,
+    find_broken,
+    find_leftovers,
+    find_misfits,
+    repair_directory,
+)
 
 __all__ = ["DirectoryLocation", "Location", "S3Location", "StoreCommand", "StoreGroup", "entries_at", "parse_location"]
 
 _SCHEME = "s3://"
+_EXPECTED = "LOCATION is a directory or s3://bucket/prefix"
+_AT_ONCE = 256
 _HOST = re.compile(r"[A-Za-z0-9._:-]+")
 
 
@@ -34,9 +43,8 @@ class DirectoryLocation:
 
     def open(self) -> FileStorage:
         """Return its storage. A directory that is not there is an error, and is not made."""
-        if not os.path.isdir(self.path):
-            wrong = "is not a directory" if os.path.lexists(self.path) else "does not exist"
-            raise StorageError(f"{self.path} {wrong}; LOCATION is a directory or s3://bucket/prefix")
+        if wrong := _what_is_wrong_with(self.path):
+            raise StorageError(f"{self.path} {wrong}; {_EXPECTED}")
         return FileStorage(self.path)
 
     def audit(self, now: float) -> AsyncIterator[Checked]:
@@ -46,6 +54,14 @@ class DirectoryLocation:
     async def leftovers(self, now: float) -> list[Finding]:
         """Return what crashes left behind."""
         return await find_leftovers(self.path, now)
+
+    async def misfits(self, now: float) -> list[Checked]:
+        """Return entries that are not of the size they were stored with."""
+        return await find_misfits(self.path, now)
+
+    async def broken(self, reference: str) -> Entry | None:
+        """Return an entry that only a deletion still finds."""
+        return await find_broken(self.path, reference)
 
     async def repair(self, findings: Sequence[Finding], now: float) -> list[Finding]:
         """Mend what can be mended, and return what remains."""
@@ -78,6 +94,14 @@ class S3Location:
         """Return nothing: an object appears whole or not at all."""
         return []
 
+    async def misfits(self, now: float) -> list[Checked]:
+        """Return nothing: an object has the size that S3 says."""
+        return []
+
+    async def broken(self, reference: str) -> Entry | None:
+        """Return nothing: S3 shows what it can delete."""
+        return None
+
     async def repair(self, findings: Sequence[Finding], now: float) -> list[Finding]:
         """Return all: nothing of them can be mended without writing contents anew."""
         return list(findings)
@@ -88,6 +112,8 @@ Location = DirectoryLocation | S3Location
 
 def parse_location(text: str, endpoint_url: str | None = None, region: str | None = None) -> Location:
     """Read a LOCATION as it was typed."""
+    if not text:
+        raise InvalidValueError(f"{_EXPECTED}, got ''")
     if not text.startswith(_SCHEME):
         return DirectoryLocation(text)
     if endpoint_url is not None and not _has_a_host(endpoint_url):
@@ -98,7 +124,7 @@ def parse_location(text: str, endpoint_url: str | None = None, region: str | Non
 
 def entries_at(location: Location, doing: str, *, quietly: bool = False) -> Iterator[Entry]:
     """Yield what is stored, and meanwhile show on a terminal how much was found, unless *quietly*."""
-    entries = each(location.open().entries())
+    entries = each(location.open().entries(), at_once=_AT_ONCE)
     return entries if quietly else tracked(entries, doing)
 
 
@@ -120,6 +146,15 @@ class StoreGroup(click.Group):
     """Commands that each work on one LOCATION."""
 
     command_class = StoreCommand
+
+
+def _what_is_wrong_with(path: str) -> str:
+    try:
+        return "" if stat.S_ISDIR(os.stat(path).st_mode) else "is not a directory"
+    except FileNotFoundError:
+        return "does not exist"
+    except OSError as error:
+        return f"cannot be reached: {error.strerror}"
 
 
 def _has_a_host(url: str) -> bool:

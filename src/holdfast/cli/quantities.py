@@ -18,7 +18,7 @@ _DURATION = re.compile("".join(rf"(?:({_NUMBER}){unit})?" for unit in _SECONDS_I
 _BYTES_IN = {
     "": 1,
     "b": 1,
-    **{f"{letter}b": 1000**power for power, letter in enumerate("kmgt", 1)},
+    **{unit: 1000**power for power, letter in enumerate("kmgt", 1) for unit in (letter, f"{letter}b")},
     **{f"{letter}ib": 1024**power for power, letter in enumerate("kmgt", 1)},
 }
 _SIZE = re.compile(rf"({_NUMBER}) ?([a-z]*)", re.IGNORECASE)
@@ -35,7 +35,7 @@ def parse_duration(text: str) -> float:
 
 
 def parse_size(text: str) -> int:
-    """Return bytes. KB, MB, GB and TB count in thousands; KiB, MiB, GiB and TiB in 1024s."""
+    """Return bytes. KB, MB, GB and TB, or K, M, G and T, count in thousands; KiB, MiB, GiB and TiB in 1024s."""
     found = _SIZE.fullmatch(text.strip())
     number, unit = found.groups() if found else ("0", "")
     size = int(float(number) * _BYTES_IN.get(unit.lower(), 0))

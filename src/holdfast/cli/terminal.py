@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import signal
 import sys
-from collections.abc import AsyncIterator, Iterable, Iterator
-from contextlib import contextmanager
-from typing import TypeVar
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar
 
 import click
 from rich.console import Console
@@ -15,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 
 from holdfast.errors import HoldfastError
 
-__all__ = ["complain", "each", "failures_told", "printable", "say", "tracked", "warnings_told"]
+__all__ = ["complain", "each", "failures_told", "printable", "prints_to_a_terminal", "say", "tracked", "warnings_told"]
 
 T = TypeVar("T")
 
@@ -37,16 +38,20 @@ def complain(text: str) -> None:
     _print(text, err=True)
 
 
-def each(items: AsyncIterator[T]) -> Iterator[T]:
-    """Iterate in an event loop that runs only between the items, so that printing them blocks nothing."""
+def prints_to_a_terminal() -> bool:
+    """Say whether the standard output is a terminal."""
+    return sys.stdout is not None and sys.stdout.isatty()
+
+
+def each(items: AsyncIterator[T], *, at_once: int = 1) -> Iterator[T]:
+    """Iterate in an event loop that runs only between the items, so that printing them blocks nothing.
+
+    It runs for *at_once* of them at a time. Ctrl-C ends it as it ends any other code, by a KeyboardInterrupt.
+    """
     loop = asyncio.new_event_loop()
     try:
-        while True:
-            try:
-                item = loop.run_until_complete(_next(items))
-            except StopAsyncIteration:
-                return
-            yield item
+        while some := _run(loop, _some(items, at_once)):
+            yield from some
     finally:
         _close(loop)
 
@@ -90,21 +95,56 @@ class _Teller(logging.Handler):
 
 def _print(text: str, *, bold: bool = False, err: bool = False) -> None:
     stream = sys.stderr if err else sys.stdout
+    if stream is None:  # closed before the program began
+        return
     encoding = stream.encoding or "utf-8"
     # A stream that knows only some characters gets the others spelt out, not an error.
     line = printable(text).encode(encoding, "backslashreplace").decode(encoding)
     click.echo(click.style(line, bold=True) if bold else line, err=err)
 
 
-async def _next(items: AsyncIterator[T]) -> T:
-    return await anext(items)
+async def _some(items: AsyncIterator[T], number: int) -> list[T]:
+    some: list[T] = []
+    async for item in items:
+        some.append(item)
+        if len(some) >= number:
+            break
+    return some
+
+
+def _run(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> T:
+    """Run *work*; Ctrl-C cancels it first, so that it ends where it waits, and not wherever the loop is just then."""
+    task = loop.create_task(work)
+    try:
+        with _interrupts_cancel(task):
+            return loop.run_until_complete(task)
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
+
+
+@contextmanager
+def _interrupts_cancel(task: asyncio.Task[Any]) -> Iterator[None]:
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    loop = task.get_loop()
+    with suppress(NotImplementedError, ValueError, RuntimeError):  # only in the main thread, and not on Windows
+        loop.add_signal_handler(signal.SIGINT, task.cancel)
+    try:
+        yield
+    finally:
+        with suppress(NotImplementedError):
+            loop.remove_signal_handler(signal.SIGINT)
 
 
 def _close(loop: asyncio.AbstractEventLoop) -> None:
-    """End what still runs, as after an interrupt, before the loop goes."""
-    loop.run_until_complete(_end_all_tasks())
-    loop.run_until_complete(loop.shutdown_asyncgens())
-    loop.close()
+    """End what still runs, as after an interrupt, before the loop goes; who interrupts that too has it end at once."""
+    try:
+        with suppress(KeyboardInterrupt):
+            _run(loop, _end_all_tasks())
+            _run(loop, loop.shutdown_asyncgens())
+    finally:
+        loop.close()
 
 
 async def _end_all_tasks() -> None:

@@ -70,11 +70,12 @@ class View:
     def used_since(self) -> float:
         return self._orders.by_use().since()
 
-    def close(self) -> None:
-        """Let the orders be changed again, even if a policy kept an iterator."""
+    def close(self) -> int:
+        """Let the orders be changed again, even if a policy kept an iterator. Return how much it looked at."""
         while self._open:
             self._open.pop().close()
-        self.looks = 0
+        looks, self.looks = self.looks, 0
+        return looks
 
     def _members(self, groups: Iterable[Group]) -> Iterable[Candidate]:
         if groups == ():
@@ -113,31 +114,31 @@ class Asked:
         """What it never lets be exceeded."""
         return getattr(self._policy, "limits", None) or repr(self._policy)
 
-    def expired(self, view: View, now: Moment, operation: int, at_most: int | None) -> Sequence[Candidate]:
-        """Return what the policy drops in the *operation*-th operation: about *at_most* that many."""
+    def expired(self, view: View, now: Moment, operation: int, at_most: int | None) -> Sequence[str]:
+        """Return the references of what the policy drops in the *operation*-th operation: *at_most* that many."""
         if self._again_at > operation:
             return ()
+        found: Sequence[str] = ()
         try:
             dropped = self._policy.expired(view, now)
-            taken = dropped if type(dropped) is tuple else self._taken(dropped, view, operation, at_most)
-            if self._quiet_until is not None and len(taken) != at_most:
-                self.quiet_until = self._quiet_until(view)
+            # Bounded by what there is to drop, in case the policy never ends.
+            if dropped != ():
+                found = [_reference(each) for each in islice(dropped, at_most or len(view) + 1)]
+            if self._quiet_until is not None and len(found) != at_most:
+                self.quiet_until = float(self._quiet_until(view))
         except Exception:
             # What was stored is stored; a policy that fails must not make it look lost.
             logger.exception("the eviction policy %r failed, so it drops nothing now", self._policy)
-            return ()
-        return taken
-
-    def _taken(
-        self, dropped: Iterable[Candidate], view: View, operation: int, at_most: int | None
-    ) -> Sequence[Candidate]:
-        try:
-            taken = list(islice(dropped, at_most))
-            if (excess := view.looks - len(taken)) > _LOOKS_PER_OPERATION:
-                self._again_at = operation + excess // _LOOKS_PER_OPERATION
+            found = ()
         finally:
-            view.close()
-        return taken
+            if (in_vain := view.close() - len(found)) > _LOOKS_PER_OPERATION:
+                self._again_at = operation + in_vain // _LOOKS_PER_OPERATION
+        return found
+
+
+def _reference(dropped: Candidate | str) -> str:
+    """Return the reference of what a policy drops; it may say it by the reference."""
+    return dropped if isinstance(dropped, str) else dropped.reference
 
 
 def needs_of(policy: Policy) -> frozenset[str]:

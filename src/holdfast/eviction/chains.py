@@ -10,10 +10,11 @@ Code that runs tools says so around each call, and everything stored meanwhile, 
 
 from __future__ import annotations
 
+import json
 import re
 import secrets
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,9 +25,12 @@ from holdfast.errors import InvalidValueError
 __all__ = ["Link", "chain_of_reference", "check_parent", "current_links", "in_chain", "new_chain", "tail"]
 
 _CHAIN = re.compile(r"[0-9a-f]{16}")
+# Any backend's reference stands between blanks or brackets; ours have only these characters in their last segment.
 _WORD = re.compile(r"[^\s\"'`<>()\[\]{},;|]+")
+_OWN = re.compile(r"[A-Za-z0-9_.-]+")
 _TRAILING = ".:!?"
 _LONGEST_SCAN = 100_000
+_END = object()
 
 
 @dataclass(frozen=True)
@@ -39,11 +43,13 @@ class Link:
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """The last path segments of all words in the arguments, up to a bound."""
+        """What in the arguments may be the last segment of a reference, up to a bound."""
         found: set[str] = set()
         budget = _LONGEST_SCAN
         for text in _strings(self.arguments):
-            found.update(tail(word.rstrip(_TRAILING)) for word in _WORD.findall(text[:budget]))
+            piece = text[:budget]
+            found.update(tail(word.rstrip(_TRAILING)) for word in _WORD.findall(piece))
+            found.update(word.rstrip(".") for word in _OWN.findall(piece))
             budget -= len(text)
             if budget <= 0:
                 break
@@ -97,15 +103,24 @@ def tail(reference: str) -> str:
 
 
 def _strings(value: object) -> Iterator[str]:
-    """Yield the strings in a JSON-like value, as far as a bound allows."""
-    waiting = [value]
+    """Yield the strings in a JSON-like value, or in a text that is JSON, as far as a bound allows."""
+    waiting: list[Iterator[object]] = [iter((_decoded(value),))]
     for _ in range(_LONGEST_SCAN):
+        while waiting and (item := next(waiting[-1], _END)) is _END:
+            waiting.pop()
         if not waiting:
             return
-        item = waiting.pop()
         if isinstance(item, str):
             yield item
         elif isinstance(item, Mapping):
-            waiting.extend(item.values())
+            waiting += (iter(item.values()), iter(item.keys()))
         elif isinstance(item, (list, tuple, set, frozenset)):
-            waiting.extend(item)
+            waiting.append(iter(item))
+
+
+def _decoded(value: object) -> object:
+    """Return what a text holds that is JSON, as some providers pass arguments; anything else as it is."""
+    if isinstance(value, str) and value[:1] in ("{", "[") and len(value) <= _LONGEST_SCAN:
+        with suppress(ValueError, RecursionError):
+            return json.loads(value)
+    return value

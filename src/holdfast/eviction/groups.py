@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 __all__ = ["Alone", "Chain", "Freshness", "Group", "Held", "Linked"]
 
 
 class Freshness:
-    """How fresh one entry, or a chain of them, is. `order` counts uses: no two ever have the same."""
+    """How fresh one entry, or a chain of them, is. `order` counts uses, and `number` is its first: no two are equal."""
 
-    __slots__ = ("gone", "last_turn", "last_used", "live", "order", "size", "stored_at")
+    __slots__ = ("gone", "last_turn", "last_used", "live", "number", "order", "size", "stored_at")
 
     def __init__(self, size: int, stored_at: float, last_used: float, turn: int, order: int, live: int) -> None:
         self.size = size
         self.stored_at = stored_at
         self.last_used = last_used
         self.last_turn = turn
-        self.order = order
+        self.order = self.number = order
         self.live = live
         self.gone = False
 
@@ -57,7 +58,7 @@ class Alone(Freshness):
         self.stored_at = stored_at
         self.last_used = last_used
         self.last_turn = turn
-        self.order = order
+        self.order = self.number = order
         self.live = live
         self.gone = False
 
@@ -114,22 +115,22 @@ class Linked:
 
 
 class Chain(Freshness):
-    """Entries that leave together, and the names of their chain: it has several once chains were united."""
+    """Entries that leave together, and the names of their chain, with how many members have each."""
 
     __slots__ = ("members", "names")
 
     def __init__(self, member: Linked, last_used: float, turn: int, order: int, live: int) -> None:
         Freshness.__init__(self, member.size, member.first_stored_at, last_used, turn, order, live)
-        self.members = [member]
-        self.names: list[str] = []
+        self.members = {member: None}
+        self.names: Counter[str] = Counter()
         member.group = self
 
     def absorb(self, other: Chain, order: int) -> None:
         """Take over the members and the freshness of *other*, which is gone then."""
         for member in other.members:
             member.group = self
-        self.members += other.members
-        self.names += other.names
+        self.members.update(other.members)
+        self.names.update(other.names)
         self.size += other.size
         self.live += other.live
         self.stored_at = max(self.stored_at, other.stored_at)
@@ -138,7 +139,7 @@ class Chain(Freshness):
 
     def remove(self, member: Held) -> None:
         """Let one member go. A chain without members is gone."""
-        self.members = [each for each in self.members if each is not member]
+        self.members.pop(member, None)  # type: ignore[arg-type]
         self.size -= member.size
         self.gone = not self.members
 

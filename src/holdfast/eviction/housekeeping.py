@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from holdfast.errors import TooLargeError
+from holdfast.errors import EvictedError, NotFoundError, TooLargeError
 from holdfast.eviction.asking import needs_of
 from holdfast.eviction.chains import current_links
-from holdfast.eviction.deletions import Deletions
+from holdfast.eviction.deletions import Deletions, delete_quietly
 from holdfast.eviction.groups import Held
 from holdfast.eviction.inventory import Departure, Inventory
-from holdfast.eviction.labels import labelled
+from holdfast.eviction.labels import labelled, split_label
 from holdfast.eviction.listing import Listing
 from holdfast.eviction.policies import Policy
 from holdfast.eviction.uses import Use, UseWriter
@@ -52,7 +52,7 @@ class Housekeeping:
         self._on_evict = on_evict
         self.clock = clock or inner_clock
         self.counts_turns = "turn" in needs
-        self.forgets_at_once = isinstance(inner, SupportsDiscard)
+        self.forgets_at_once = offers(inner, SupportsDiscard)
         self.inspects = offers(inner, SupportsInspect)
         self.touches = offers(inner, SupportsTouch)
         self.lock = threading.RLock()
@@ -66,7 +66,7 @@ class Housekeeping:
             self.inventory,
             self.lock,
             self.clock,
-            is_leaving=self.deletions.pending.__contains__,
+            is_leaving=self.deletions.is_pending,
             on_complete=self._listing_complete,
         )
         self.uses: UseWriter | None = None
@@ -81,31 +81,30 @@ class Housekeeping:
 
     def refuse_if_too_large(self, key: str, size: int, chains: tuple[str, ...]) -> None:
         if why := self.inventory.refusal(size, chains):
-            raise TooLargeError(
-                f"cannot store {key[:100]!r}: it would be {why}. Nothing was stored or evicted; raise the limit, "
-                f"or {'store it outside of the chain' if chains else 'keep the content where it is'}"
-            )
+            raise _too_large(key, why, chains)
 
-    def hold(self, reference: str, key: str, content_type: str, size: int, chains: tuple[str, ...]) -> None:
+    async def hold(self, reference: str, key: str, content_type: str, size: int, chains: tuple[str, ...]) -> None:
+        """Hold what was just stored, and let leave what is too much then."""
+        now = self.clock()
         with self.lock:
+            self.inventory.add(reference, key, content_type, size, now, chains)
             # Others may have joined the chain while this was being stored.
-            too_large = bool(chains) and self.inventory.refusal(size, chains) is not None
-            if reference not in self.inventory:
-                self.inventory.add(reference, key, content_type, size, self.clock(), () if too_large else chains)
-            if too_large:
-                self._leave(self.inventory.take([reference], "its chain became too large", self.clock()))
-        if too_large:
-            self.refuse_if_too_large(key, size, chains)
+            why = self.inventory.outgrown(reference) if chains else None
+            departures = [] if why is None else self.inventory.take([reference], "its chain became too large", now)
+        self.leave(departures)
+        if why is not None:
+            raise _too_large(key, why, chains)
         self.evict()
         if not self.forgets_at_once:
-            self.deletions.start_soon()
             self.listing.note_store()
+            self.deletions.start_soon()
+            await self.deletions.keep_up()
 
     async def use(self, reference: str) -> str:
         """Note a use, and return the reference that `store` gave. Raises if the entry left."""
         if not self.listing.complete:
             await self.listing.wait()
-        self.evict()
+        self.evict(all_due=True)
         with self.lock:
             held = self.inventory.use(check_reference(reference), self.clock())
         if held is None and (held := await self.look_up(reference)) is None:
@@ -133,31 +132,33 @@ class Housekeeping:
             await self.listing.wait()
         self._raise_if_gone(reference)
         if reference in self.inventory or not self.listing.complete or not self.inspects:
-            self._raise_if_gone(reference)
             return self.inventory.get(reference)
         entry = await self._inner.inspect(reference)
         self._raise_if_gone(entry.reference)
         with self.lock:
-            if entry.reference not in self.inventory:
-                self.inventory.learn(entry, self.clock())
-        self.evict()
+            self.inventory.learn(entry, self.clock())
+        self.evict(all_due=True)
         self._raise_if_gone(entry.reference)
         return self.inventory.get(entry.reference)
 
     def _raise_if_gone(self, reference: str) -> None:
         if (error := self.inventory.why_gone(reference)) is not None:
             raise error
+        if self.deletions.is_pending(reference):
+            raise NotFoundError(reference, "it was evicted or deleted a moment ago")
 
     def vanished(self, reference: str, error: KeyError) -> KeyError:
         """Return what to raise when the inner storage has not what the inventory holds."""
         with self.lock:
             self.inventory.forget(reference)
-            return self.inventory.why_gone(reference) or error
+            return self.inventory.why_gone(reference) or _without_label(error)
 
     async def delete_now(self, references: Sequence[str], because: str) -> None:
         """Delete; what resists is held again, and the first failure raised."""
         with self.taken(references, because) as taken:
-            answers = await asyncio.gather(*map(self._inner.delete, references), return_exceptions=True)
+            answers = await asyncio.gather(
+                *(delete_quietly(self._inner, reference) for reference in references), return_exceptions=True
+            )
             failures = {ref: answer for ref, answer in zip(references, answers, strict=True) if answer is not None}
             taken.difference_update(failures)
         for failure in failures.values():
@@ -167,9 +168,9 @@ class Housekeeping:
         """Delete an entry with its chain; if that fails, it is raised, and goes on in the background."""
         with self.lock:
             departures = self.inventory.take_chain(reference, because, self.clock())
-        self.tell(departures)
         for departure in departures:
             await self.deletions.delete_now(departure)
+        self.tell(departures)
 
     @contextmanager
     def taken(self, references: Sequence[str], because: str) -> Iterator[set[str]]:
@@ -177,30 +178,43 @@ class Housekeeping:
         with self.lock:
             before = [held for reference in references if (held := self.inventory.get(reference)) is not None]
             departures = self.inventory.take(references, because, self.clock())
-        self.deletions.pending.update(references)
         gone: set[str] = set()
         try:
-            yield (deleting := set(references))
-            gone = deleting
+            with self.deletions.pending(references):
+                yield (deleting := set(references))
+                gone = deleting
         finally:
-            self.deletions.pending.difference_update(references)
             with self.lock:
                 for held in before:
                     if held.reference not in gone:
                         self.inventory.put_back(held)
-        self.tell([departure for departure in departures if departure.evictions[0].reference in gone])
+        for reference in gone:
+            self.listing.note_gone(reference)
+        self.tell([departure for departure in departures if departure.references[0] in gone])
 
-    def evict(self) -> None:
-        """Let leave what is due. Nothing is, before it is known what there is."""
+    def evict(self, *, all_due: bool = False) -> None:
+        """Let leave what is due. Nothing is, before it is known what there is.
+
+        If very much is due at once, the rest follows in the background, unless *all_due* is asked for.
+        """
         now = self.clock()
         if now <= self.inventory.quiet_until or not self.listing.complete:
             return
+        at_most = None if all_due else _AT_A_TIME
         with self.lock:
-            departures = self.inventory.evict(now)
+            departures = self.inventory.evict(now, at_most=at_most)
         if departures:
-            self._leave(departures)
+            self.leave(departures)
+        if len(departures) >= _AT_A_TIME and not all_due:
+            self._go_on()
 
-    def _leave(self, departures: list[Departure]) -> None:
+    def _go_on(self) -> None:
+        try:
+            asyncio.get_running_loop().call_soon(self.evict)
+        except RuntimeError:
+            self.evict(all_due=True)
+
+    def leave(self, departures: list[Departure]) -> None:
         for departure in departures:
             if not self.forgets_at_once:
                 self.deletions.add(departure)
@@ -234,7 +248,7 @@ class Housekeeping:
                 departures = self.inventory.evict(self.clock(), at_most=_AT_A_TIME)
             if not departures:
                 return
-            self._leave(departures)
+            self.leave(departures)
             await asyncio.sleep(0)
 
     def _last_use(self, reference: str) -> Use | None:
@@ -254,6 +268,23 @@ class Housekeeping:
 
     def labelled_type(self, held: Held) -> str:
         return labelled(held.content_type, held.last_turn if self.knows_turn else None, held.chains)
+
+
+def _without_label(error: KeyError) -> KeyError:
+    """Return an inner storage's story without what was written into the content type."""
+    if not isinstance(error, EvictedError):
+        return error
+    plain = split_label(error.content_type)[0]
+    reason = error.reason.replace(error.content_type, plain)
+    told = (error.key, plain, error.size, error.stored_at, error.evicted_at, error.because)
+    return EvictedError(error.reference, reason, *told)
+
+
+def _too_large(key: str, why: str, chains: tuple[str, ...]) -> TooLargeError:
+    return TooLargeError(
+        f"cannot store {key[:100]!r}: it would be {why}. Nothing is stored, and nothing else was evicted; raise the "
+        f"limit, or {'store it outside of the chain' if chains else 'keep the content where it is'}"
+    )
 
 
 def _call(on_evict: Callable[[Eviction], object], eviction: Eviction) -> None:

@@ -14,7 +14,7 @@ from holdfast.errors import EvictedError
 from holdfast.eviction.asking import Asked, View, needs_of
 from holdfast.eviction.chains import Link
 from holdfast.eviction.groups import Alone, Chain, Group, Held, Linked
-from holdfast.eviction.labels import split_label
+from holdfast.eviction.labels import scopes_in, split_label
 from holdfast.eviction.policies import Chains, Moment, Policy
 from holdfast.eviction.queues import Orders
 from holdfast.eviction.ties import Ties, last_to_first
@@ -39,6 +39,11 @@ class Departure(NamedTuple):
     def evictions(self) -> list[Eviction]:
         """All of them."""
         return [eviction for step in self.steps for eviction in step]
+
+    @property
+    def references(self) -> list[str]:
+        """The references of all of them."""
+        return [eviction.reference for step in self.steps for eviction in step]
 
 
 class Inventory:
@@ -114,23 +119,38 @@ class Inventory:
         count, total = 1, size
         for group in () if self._ties is None else self._ties.groups(chains):
             count, total = count + len(group.members), total + group.size
+        return self._refusal(count, total)
+
+    def _refusal(self, count: int, total: int) -> str | None:
         for exceeds, asked in self._bounding:
             if exceeds(count, total):
                 chain = f" in a chain of {count:,} entries" if count > 1 else ""
                 return f"{total:,} bytes{chain}, but the limit is {asked.limits}"
         return None
 
+    def outgrown(self, reference: str) -> str | None:
+        """Return why the group of *reference* is too large to be held, if it is."""
+        held = self._held.get(reference)
+        return None if held is None else self._refusal(len(held.group.members), held.group.size)
+
     def add(
         self, reference: str, key: str, content_type: str, size: int, stored_at: float, chains: tuple[str, ...] = ()
     ) -> None:
         """Hold what was just stored. Until the next `set_live`, it counts as visible in the conversation."""
         if self._knows_live:
-            self._live.add(reference)
+            self._count_as_live(reference)
         self._hold(reference, key, content_type, size, stored_at, chains, stored_at, self.turn)
         # The first one may be due before anything that was there when a policy was last asked: there was nothing.
         for asked in self._heeding if len(self._held) > 1 else self._asked:
             if asked.exceeds is None or asked.exceeds(len(self._held), self.view.total_size):
                 asked.quiet_until = self.quiet_until = -inf
+
+    def _count_as_live(self, reference: str) -> None:
+        """Add a reference that was just stored; a listing may have seen it before."""
+        if (held := self._held.get(reference)) is not None and reference not in self._live:
+            held.group.live += 1
+            self._orders.changed(held.group)
+        self._live.add(reference)
 
     def learn(self, entry: Entry, now: float) -> None:
         """Hold what a backend listed. What claims to be from the future counts as from now."""
@@ -142,7 +162,7 @@ class Inventory:
             entry.reference, entry.key, content_type, entry.size, stored_at, label.chains, last_used, turn
         )
         self._wake()
-        if label.left_at is not None:
+        if label.left_at is not None and self.has_chains:
             self._leaving.append((held, label.left_at))
 
     def begin_at(self, turn: int) -> None:
@@ -162,7 +182,7 @@ class Inventory:
         return held
 
     def evict(self, now: float, *, at_most: int | None = None) -> list[Departure]:
-        """Ask every policy, and let go what it drops: with *at_most*, that many entries of each, perhaps widened."""
+        """Ask every policy, and let go what it drops: with *at_most*, about that many of each that is not hard."""
         self._operations += 1
         departures: list[Departure] = []
         while self._leaving:
@@ -170,7 +190,7 @@ class Inventory:
         self.quiet_until = inf
         for asked in self._asked:
             if now > asked.quiet_until:
-                departures += self._ask(asked, now, at_most)
+                departures += self._ask(asked, now, None if asked.hard else at_most)
             if asked.quiet_until < self.quiet_until:
                 self.quiet_until = asked.quiet_until
         return departures
@@ -186,8 +206,12 @@ class Inventory:
         return [] if held is None else [self._let_go_all(held.group, because, now, by_use=False)]
 
     def leaves_with_others(self, held: Held) -> bool:
-        """Say whether *held* has a chain that may go with it: not if something else of that is live."""
-        return len(held.group.members) > 1 and held.group.live == (held.reference in self._live)
+        """Say whether *held* has a chain that may go with it: not if something of that is live, or of another scope."""
+        others_live = held.group.live > (held.reference in self._live)
+        if len(held.group.members) == 1 or others_live:
+            return False
+        scopes = scopes_in(held.content_type)
+        return all(scopes_in(member.content_type) == scopes for member in held.group.members)
 
     def forget(self, reference: str) -> None:
         """Drop what is not there any more, without a tombstone."""
@@ -215,8 +239,8 @@ class Inventory:
 
     def _ask(self, asked: Asked, now: float, at_most: int | None) -> list[Departure]:
         departures = []
-        for candidate in asked.expired(self.view, Moment(now, self.turn, self._live), self._operations, at_most):
-            held = self._held.get(candidate.reference)
+        for reference in asked.expired(self.view, Moment(now, self.turn, self._live), self._operations, at_most):
+            held = self._held.get(reference)
             if held is not None and (asked.hard or not held.group.live):
                 departures.append(self._let_go_all(held.group, asked.because, now, by_use=asked.by_use))
         return departures
@@ -245,6 +269,8 @@ class Inventory:
         last_used: float,
         turn: int,
     ) -> Held:
+        if (known := self._held.get(reference)) is not None:
+            return known
         self._order += 1
         self.view.total_size += size
         live = int(reference in self._live)
@@ -267,10 +293,11 @@ class Inventory:
 
     def _let_go_all(self, group: Group, because: str, now: float, *, by_use: bool) -> Departure:
         """Let go a whole group, as is the rule."""
-        departure = self._departure(group.members, because, now, by_use=by_use)
+        members: list[Held] = [*group.members]
+        departure = self._departure(members, because, now, by_use=by_use)
         group.gone = True
         self.view.total_size -= group.size
-        for held in group.members:
+        for held in members:
             self._forget(held)
         return departure
 
@@ -290,7 +317,7 @@ class Inventory:
 
     def _eviction(self, held: Held, because: str, now: float) -> Eviction:
         reference = held.reference
-        was_live = reference in self._live
+        was_live = reference in self._said_to_be_live
         eviction = Eviction(
             reference, held.key, held.content_type, held.size, held.first_stored_at, now, because, was_live
         )
@@ -304,6 +331,7 @@ class Inventory:
         self._forget(held)
         if not held.group.gone:
             self._orders.changed(held.group)
+            self._wake()
 
     def _forget(self, held: Held) -> None:
         del self._held[held.reference]

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from math import inf
 from typing import Any
 
+from holdfast.eviction.deletions import is_dead
 from holdfast.eviction.inventory import Inventory
 from holdfast.eviction.labels import split_label
 from holdfast.storage.protocols import Entry, SupportsDiscard, SupportsEntries, offers
@@ -21,6 +22,7 @@ logger = logging.getLogger(__name__)
 _AT_A_TIME = 1_000
 _FEW_STORES = 1_000
 _LONGEST_WAIT = 1.0
+_LISTED_EVERY = 300.0
 
 
 class Listing:
@@ -50,15 +52,19 @@ class Listing:
         self._gone: set[str] = set()
         self._stores = 0
         self._began_at = 0.0
+        self._due_at = inf
+        self._listed_once = False
         self._lists = offers(inner, SupportsEntries)
-        self._at_once = isinstance(inner, SupportsDiscard)
+        self._at_once = offers(inner, SupportsDiscard)
         self.complete = not self._lists
 
     async def begin(self) -> None:
-        """Start the first listing, again if it failed; wait for it only where there is nothing to wait for."""
+        """Start the first listing, and let it go on; wait for it only where there is nothing to wait for."""
         task = self._start()
         if self._at_once:
             await _end_of(task)
+        else:
+            await asyncio.sleep(0)
 
     async def wait(self) -> None:
         """Wait for the first listing, but not longer than a second after it began."""
@@ -77,10 +83,14 @@ class Listing:
         return task.result()
 
     def note_store(self) -> None:
-        """Count a store; list in the background after many: other processes may have stored too."""
+        """Count a store; list in the background after many, or after a while: other processes may have stored too."""
         self._stores += 1
-        if self._lists and self._stores > max(_FEW_STORES, len(self._inventory)):
+        if self._lists and (self._stores > max(_FEW_STORES, len(self._inventory)) or time.monotonic() > self._due_at):
             self._start()
+
+    def note_lost_store(self) -> None:
+        """List soon: a store was cut short, so there may be something that nobody knows of."""
+        self._due_at = 0.0
 
     def note_gone(self, reference: str) -> None:
         """Do not take this for new if a listing that is under way still shows it."""
@@ -88,12 +98,13 @@ class Listing:
             self._gone.add(reference)
 
     async def finish(self) -> None:
-        """Wait for the listing that is under way, or was when an event loop ended, if any."""
-        if self._running() is not None or (self._task is not None and not self.complete):
+        """Wait for the listing that is under way, or is due, if any."""
+        due = self._lists and self._due_at <= time.monotonic()
+        if self._running() is not None or due or (self._task is not None and not self.complete):
             await _end_of(self._start())
 
     def _running(self) -> asyncio.Task[list[Entry]] | None:
-        if self._task is None or self._task.done() or self._task.get_loop().is_closed():
+        if self._task is None or self._task.done() or is_dead(self._task.get_loop()):
             return None
         return self._task
 
@@ -103,6 +114,7 @@ class Listing:
             self._stores = 0
             self._gone.clear()
             self._began_at = time.monotonic()
+            self._due_at = self._began_at + _LISTED_EVERY
             task = self._task = asyncio.get_running_loop().create_task(self._list())
             task.add_done_callback(_log_failure)
         return task
@@ -110,14 +122,19 @@ class Listing:
     async def _list(self) -> list[Entry]:
         with self._lock:
             known = set(self._inventory.references())
-        listed = [entry async for entry in self._inner.entries()]
-        if not self.complete:
+        try:
+            listed = [entry async for entry in self._inner.entries()]
+        except Exception:
+            # What this process stored can be evicted all the same; the rest, once a later listing succeeds.
+            self.complete = True
+            raise
+        if not self._listed_once:
             self._begin_at_latest_turn(listed)
         await self._learn(listed)
         with self._lock:
             for reference in known.difference(entry.reference for entry in listed):
                 self._inventory.forget(reference)
-        self.complete = True
+        self.complete = self._listed_once = True
         await self._on_complete()
         return listed
 
@@ -132,7 +149,7 @@ class Listing:
                 for entry in listed[first : first + _AT_A_TIME]:
                     if self._is_new(entry.reference):
                         self._inventory.learn(entry, self._clock())
-            if not self.complete:
+            if not self._listed_once:
                 await asyncio.sleep(0)
 
     def _is_new(self, reference: str) -> bool:
@@ -145,7 +162,7 @@ async def _end_of(task: asyncio.Task[Any], at_most: float | None = None) -> None
         await asyncio.wait([task], timeout=at_most)
         return
     deadline = inf if at_most is None else time.monotonic() + at_most
-    while not task.done() and not task.get_loop().is_closed() and time.monotonic() < deadline:  # noqa: ASYNC110
+    while not task.done() and not is_dead(task.get_loop()) and time.monotonic() < deadline:  # noqa: ASYNC110
         await asyncio.sleep(0.01)
 
 

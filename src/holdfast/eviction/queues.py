@@ -14,8 +14,7 @@ _FEW = 1_000
 
 
 def _age(group: Group) -> tuple[float, int]:
-    # Groups come into being with rising orders, but their orders change; the identity does not.
-    return group.stored_at, id(group)
+    return group.stored_at, group.number
 
 
 def _last_use(group: Group) -> tuple[float, int]:
@@ -45,7 +44,7 @@ class Queue:
         """Add a new group; now and then, throw out those that are gone."""
         heap = self._heap
         heappush(heap, (*self._key(group), group))
-        if len(heap) > self._cleared_at:
+        if len(heap) + len(self._aside) > self._cleared_at:
             self._clear_out()
 
     def changed(self, group: Group) -> None:
@@ -91,7 +90,7 @@ class Queue:
         self._heap = [item for item in self._heap if not item[-1].gone]
         self._aside = {group for group in self._aside if not group.gone}
         heapify(self._heap)
-        self._cleared_at = 2 * len(self._heap) + _FEW
+        self._cleared_at = 2 * (len(self._heap) + len(self._aside)) + _FEW
 
 
 class Orders:

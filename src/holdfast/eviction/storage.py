@@ -9,13 +9,21 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Any
 
-from holdfast.errors import InvalidTypeError, NotFoundError, SharedStorageError, StorageError
+from holdfast.errors import InvalidTypeError, InvalidValueError, NotFoundError, SharedStorageError, StorageError
 from holdfast.eviction.chains import check_parent
 from holdfast.eviction.groups import Held
 from holdfast.eviction.housekeeping import Housekeeping
 from holdfast.eviction.labels import labelled, split_label
 from holdfast.eviction.policies import Chains, LeastRecentlyUsed, Policy, TimeToLive, TurnsToLive
-from holdfast.storage.checks import check_range, check_reference, check_store, check_touch, require_positive
+from holdfast.storage.checks import (
+    LONGEST_MIME_TYPE,
+    check_range,
+    check_reference,
+    check_store,
+    check_touch,
+    require_positive,
+    reserved_parameters,
+)
 from holdfast.storage.protocols import (
     Entry,
     Part,
@@ -35,6 +43,7 @@ logger = logging.getLogger(__name__)
 
 _AT_ONCE = 32
 _AT_A_TIME = 1_000
+_LAST_TURN = 10**12
 _RETRY_DELAYS = (0.1, 0.5, 2.0, 10.0)
 _USES_WRITTEN_AFTER = 5.0
 
@@ -43,9 +52,9 @@ class EvictingStorage:
     """Wraps any storage that can delete, and drops what its policies say.
 
     Short forms stand for the policies of the same meaning: ``max_entries`` and ``max_bytes`` (`LeastRecentlyUsed`),
-    ``ttl``, seconds or a timedelta (`TimeToLive`), ``turns`` (`TurnsToLive`), ``chains`` (`Chains`). Without any policy, only what
-    is deleted leaves. Within a process, use the inner storage through this wrapper only; other processes may wrap the
-    same directory or bucket.
+    ``ttl``, seconds or a timedelta (`TimeToLive`), ``turns`` (`TurnsToLive`), ``chains`` (`Chains`). Without any
+    policy, only what is deleted leaves; but the turns after which an InMemoryStorage forgets count here too. Within a
+    process, use the inner storage through this wrapper only; other processes may wrap the same directory or bucket.
 
     Storing never waits for an eviction: unless the inner storage forgets at once, deletions run in the background and
     are tried again. `aclose` waits for them, and writes down the latest uses.
@@ -67,13 +76,17 @@ class EvictingStorage:
         retry_delays: Sequence[float] = _RETRY_DELAYS,
     ) -> None:
         self._inner: Any = _able_to_delete(inner)
+        if not isinstance(policies, Iterable):
+            raise InvalidTypeError(f"policies must be a list of policies, got {policies!r}")
         all_policies = [*more_policies, *policies, *_short_forms(max_entries, max_bytes, ttl, turns, chains=chains)]
         _check_policies(all_policies)
+        all_policies += _policies_of(inner, all_policies)
         require_positive("tombstones", tombstones)
         self._house = Housekeeping(
             inner, all_policies, clock=clock, tombstones=tombstones, on_evict=on_evict, retry_delays=retry_delays
         )
-        self._forwards_turns = isinstance(inner, SupportsTurns)
+        # The turns of a storage that evicts by itself are counted here instead, where it is known what is live.
+        self._forwards_turns = isinstance(inner, SupportsTurns) and not hasattr(inner, "evict_after_turns")
         self._reads_ranges = isinstance(inner, SupportsRange)
         self._owner: object | None = None
 
@@ -109,10 +122,19 @@ class EvictingStorage:
         chains = self._house.chains_for(content_type, parent) if self._house.inventory.has_chains else ()
         self._house.refuse_if_too_large(key, size, chains)
         turn = self._house.inventory.turn if self._house.counts_turns and self._house.knows_turn else None
-        reference: str = await self._inner.store(key, content, labelled(content_type, turn, chains))
-        self._house.hold(reference, key, content_type, size, chains)
+        reference = await self._store(key, content, _fitting(labelled(content_type, turn, chains)))
+        await self._house.hold(reference, key, content_type, size, chains)
         if self._house.counts_turns and turn is None and self._house.uses is not None:
             self._house.uses.note(reference)
+        return reference
+
+    async def _store(self, key: str, content: bytes, content_type: str) -> str:
+        try:
+            with reserved_parameters():
+                reference: str = await self._inner.store(key, content, content_type)
+        except BaseException:
+            self._house.listing.note_lost_store()
+            raise
         return reference
 
     async def retrieve(self, reference: str) -> tuple[bytes, str]:
@@ -141,8 +163,10 @@ class EvictingStorage:
 
     async def inspect(self, reference: str) -> Entry:
         """Return what is known of one content, without counting it as used."""
-        self._house.evict()
+        self._house.evict(all_due=True)
         held = self._house.inventory.get(check_reference(reference)) or await self._house.look_up(reference)
+        if held is None and self._house.inspects:
+            return _as_given(await self._inner.inspect(reference))
         if held is None:
             raise NotFoundError(
                 reference, "nothing is known of it here: never stored, deleted or of an earlier process"
@@ -168,7 +192,7 @@ class EvictingStorage:
     async def entries(self) -> AsyncIterator[Entry]:
         """Yield what is held, whichever process stored it."""
         listed = await self._house.listing.refresh()
-        self._house.evict()
+        self._house.evict(all_due=True)
         if not offers(self._inner, SupportsEntries):
             listed = [_entry_of(held) for held in self._house.inventory.held()]
         for entry in listed:
@@ -198,7 +222,8 @@ class EvictingStorage:
             held.content_type = content_type or held.content_type
         if self._house.touches:
             given = None if content_type is None else self._house.labelled_type(held)
-            await self._inner.touch(held.reference, used_at, given)
+            with reserved_parameters():
+                await self._inner.touch(held.reference, used_at, given)
 
     def set_live(self, references: Iterable[str]) -> None:
         """Say which references are visible in the conversation; say it again whenever that changes.
@@ -206,8 +231,13 @@ class EvictingStorage:
         From then on, these, and what is stored until the next time, are not evicted by age, turns or chains. Only a
         capacity takes them, when nothing else is left, the least recently used first.
         """
+        if isinstance(references, str):
+            raise InvalidTypeError("references must be a collection of references, got one string")
+        live = set(references)
         with self._house.lock:
-            self._house.inventory.set_live(set(references))
+            self._house.inventory.set_live(live)
+        if hasattr(self._inner, "set_live"):
+            self._inner.set_live(live)
         self._house.evict()
 
     def advance_turn(self, to: int | None = None) -> None:
@@ -217,12 +247,23 @@ class EvictingStorage:
         process goes on with the latest turn in which anything was stored or used.
         """
         if to is not None:
-            require_positive("to", to)
+            _check_turn(to)
         with self._house.lock:
+            before = self._house.inventory.turn
             self._house.inventory.advance_turn(to)
-        if self._forwards_turns:
+            advanced = self._house.inventory.turn > before
+        if advanced and self._forwards_turns:
             self._inner.advance_turn()
         self._house.evict()
+
+    def discard(self, reference: str) -> None:
+        """Forget one content at once, if the inner storage can."""
+        if not self._house.forgets_at_once:
+            raise StorageError(f"{type(self._inner).__name__} cannot discard; use delete")
+        with self._house.lock:
+            departures = self._house.inventory.take([reference], "it was deleted", self._house.clock())
+        self._inner.discard(reference)
+        self._house.tell(departures)
 
     def bind(self, owner: object) -> None:
         """Take *owner* as the agent that uses this storage. With a policy that counts turns, no second one may."""
@@ -239,7 +280,7 @@ class EvictingStorage:
     async def sweep(self) -> None:
         """List the inner storage anew, evict what is due, and wait until all is deleted."""
         await self._house.listing.refresh()
-        self._house.evict()
+        self._house.evict(all_due=True)
         await self._house.deletions.finish()
 
     async def aclose(self) -> None:
@@ -269,6 +310,28 @@ def _short_forms(
         yield TurnsToLive(turns=turns)
     if chains:
         yield Chains()
+
+
+def _policies_of(inner: object, policies: Sequence[Policy]) -> Iterator[Policy]:
+    """Yield what *inner* would do by itself, unless a policy is given that does the same."""
+    turns = getattr(inner, "evict_after_turns", None)
+    if turns is not None and not any(isinstance(policy, TurnsToLive) for policy in policies):
+        yield TurnsToLive(turns=turns)
+
+
+def _check_turn(to: int) -> None:
+    require_positive("to", to)
+    if to > _LAST_TURN:
+        raise InvalidValueError(f"to must be the number of a turn, at most {_LAST_TURN:,}, got {to}")
+
+
+def _fitting(content_type: str) -> str:
+    if len(content_type) > LONGEST_MIME_TYPE:
+        raise InvalidValueError(
+            f"content_type is too long: with what eviction has to remember it has {len(content_type):,} characters, "
+            f"and {LONGEST_MIME_TYPE:,} are allowed"
+        )
+    return content_type
 
 
 def _check_policies(policies: Iterable[object]) -> None:

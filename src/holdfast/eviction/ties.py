@@ -7,11 +7,10 @@ from itertools import islice
 
 from holdfast.eviction.chains import Link, chain_of_reference, new_chain, tail
 from holdfast.eviction.groups import Chain, Held, Linked
-from holdfast.eviction.labels import MOST_CHAINS
+from holdfast.eviction.labels import MOST_CHAINS, scopes_in
 
 __all__ = ["Ties", "last_to_first"]
 
-_SCOPE = "; holdfast-scope="
 _CHAINS_REMEMBERED = 10_000
 
 
@@ -32,7 +31,7 @@ class Ties:
         for link in links:
             found += self._latest(link.chain)
             found += self._chain_of_parent(link.parent)
-            found += self._chains_named(link.words, _scope(content_type))
+            found += self._chains_named(link.words, scopes_in(content_type))
         return tuple(islice(dict.fromkeys(found), MOST_CHAINS))
 
     def groups(self, chains: Iterable[str]) -> list[Chain]:
@@ -49,21 +48,23 @@ class Ties:
             if other is not largest:
                 self._group_of_chain.update(dict.fromkeys(other.names, largest))
                 largest.absorb(other, order)
-        new = [chain for chain in chains if chain not in self._group_of_chain]
-        self._group_of_chain.update(dict.fromkeys(new, largest))
-        largest.names += new
-        self._held_of_tail[tail(held.reference)] = held
+        self._group_of_chain.update(dict.fromkeys(chains, largest))
+        largest.names.update(chains)
+        for name in _names_of(held):
+            self._held_of_tail[name] = held
         return largest
 
     def leave(self, held: Linked) -> None:
-        """Forget an entry that left, and the chains of its group if that is gone."""
-        self._held_of_tail.pop(tail(held.reference), None)
-        if held.group.gone:
-            for chain in held.group.names:
-                del self._group_of_chain[chain]
-                self._successors[chain] = new_chain()
-            held.group.names = []
-            while len(self._successors) > _CHAINS_REMEMBERED:
+        """Forget an entry that left, and those of its chains that no other member has."""
+        for name in _names_of(held):
+            self._held_of_tail.pop(name, None)
+        names = held.group.names
+        names.subtract(_chains_of(held))
+        for chain in [chain for chain in _chains_of(held) if names[chain] <= 0]:
+            del names[chain]
+            del self._group_of_chain[chain]
+            self._successors[chain] = new_chain()
+            if len(self._successors) > _CHAINS_REMEMBERED:
                 del self._successors[next(iter(self._successors))]
 
     def _latest(self, chain: str | None) -> Iterator[str]:
@@ -81,7 +82,7 @@ class Ties:
         """Yield the chains of the entries that *words* name, of one scope only: words come from a model."""
         for word in words & self._held_of_tail.keys():
             held = self._held_of_tail[word]
-            if _scope(held.content_type) == scope:
+            if scopes_in(held.content_type) == scope:
                 yield chain_of_reference(held.reference)
 
 
@@ -111,9 +112,11 @@ def _neighbours(step: Iterable[Held], by_chain: dict[str, list[Held]], reached: 
     return found
 
 
+def _names_of(held: Linked) -> set[str]:
+    """Return what a call may name an entry by: the last segment of its reference, with or without an extension."""
+    name = tail(held.reference)
+    return {name, name.rpartition(".")[0] or name}
+
+
 def _chains_of(held: Held) -> tuple[str, ...]:
     return (chain_of_reference(held.reference), *held.chains)
-
-
-def _scope(content_type: str) -> str:
-    return content_type[content_type.find(_SCOPE) :] if _SCOPE in content_type else ""

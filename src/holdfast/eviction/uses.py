@@ -7,6 +7,9 @@ import logging
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from holdfast.eviction.deletions import is_dead, slices
+from holdfast.storage.checks import reserved_parameters
+
 __all__ = ["Use", "UseWriter"]
 
 logger = logging.getLogger(__name__)
@@ -35,7 +38,7 @@ class UseWriter:
     def note(self, reference: str) -> None:
         """Remember a use."""
         self._used[reference] = None
-        if self._timer is None or self._timer[0].is_closed():
+        if self._timer is None or is_dead(self._timer[0]):
             loop = asyncio.get_running_loop()
             self._timer = (loop, loop.call_later(self._delay, self._begin))
 
@@ -44,19 +47,27 @@ class UseWriter:
         if self._timer is not None:
             self._timer[1].cancel()
             self._timer = None
-        used, self._used = list(self._used), {}
-        for first in range(0, len(used), _AT_ONCE):
-            await asyncio.gather(*map(self._write_one, used[first : first + _AT_ONCE]))
+        if (writing := self._writing) is not None and writing.get_loop() is asyncio.get_running_loop():
+            await asyncio.wait([writing])
+        await self._write_all()
+
+    async def _write_all(self) -> None:
+        for some in slices(list(self._used), _AT_ONCE):
+            for reference in some:
+                self._used.pop(reference, None)
+            await asyncio.gather(*map(self._write_one, some))
 
     def _begin(self) -> None:
-        self._writing = asyncio.get_running_loop().create_task(self.write())
+        self._timer = None
+        self._writing = asyncio.get_running_loop().create_task(self._write_all())
 
     async def _write_one(self, reference: str) -> None:
         use = self._last_use(reference)
         if use is None:
             return
         try:
-            await self._inner.touch(reference, use.at, use.content_type)
+            with reserved_parameters():
+                await self._inner.touch(reference, use.at, use.content_type)
         except Exception as error:
             # Any backend, any failure: the content is unharmed, only its last use looks earlier after a restart.
             logger.warning("cannot write down the last use of %s: %s", reference, error)

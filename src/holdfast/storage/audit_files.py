@@ -17,6 +17,7 @@ from holdfast.storage.audit import Checked, Finding, Role
 from holdfast.storage.faults import explained
 from holdfast.storage.metadata import LEGACY_RECORD, describe, describe_by_name, read_legacy_record, sidecar_name
 from holdfast.storage.names import may_be_artifact, parse
+from holdfast.storage.protocols import Entry
 from holdfast.storage.publishing import sweep
 from holdfast.storage.threads import WorkerThreads
 
@@ -25,13 +26,14 @@ try:
 except ImportError:
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["audit_directory", "find_leftovers", "repair_directory", "role_of"]
+__all__ = ["audit_directory", "find_broken", "find_leftovers", "find_misfits", "repair_directory", "role_of"]
 
 logger = logging.getLogger(__name__)
 
 _THREADS = WorkerThreads(4, name="holdfast-audit")
 _STEP = 16
 _CHUNK = 1_000_000
+_LARGEST_SIDECAR = 65_536
 # A sandbox writes a content after its sidecar, and neither in one step; give it so many seconds.
 _GRACE = 3_600.0
 _OPEN = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
@@ -50,12 +52,29 @@ async def audit_directory(folder: str, now: float) -> AsyncIterator[Checked]:
 
 
 async def find_leftovers(folder: str, now: float) -> list[Finding]:
-    """Return what crashes left behind in *folder*, without looking at the contents."""
+    """Return what crashes left behind in *folder*, and contents never completed, without reading a content."""
     with explained(f"check {folder}"):
         directory = await _THREADS.run(_Directory, folder, now)
         traces = [name for name in await _THREADS.run(directory.names) if role_of(name) == "trace"]
-        found = await _THREADS.run(directory.examine_all, traces)
-    return [finding for checked in found for finding in checked.findings if finding.kind == "leftover"]
+        found = [*await _THREADS.run(directory.examine_all, traces), *await _THREADS.run(directory.misfits)]
+    return [
+        finding
+        for checked in found
+        for finding in checked.findings
+        if finding.fixable and finding.kind in ("leftover", "incomplete")
+    ]
+
+
+async def find_misfits(folder: str, now: float) -> list[Checked]:
+    """Return entries of another size than their sidecars say, which a storage neither lists nor retrieves."""
+    with explained(f"check {folder}"):
+        return await _THREADS.run((await _THREADS.run(_Directory, folder, now)).misfits)
+
+
+async def find_broken(folder: str, reference: str) -> Entry | None:
+    """Return what a storage does not show but deletes when it is named, as far as its name tells; None if not there."""
+    with explained(f"inspect {reference}"):
+        return await _THREADS.run(_broken, folder, reference)
 
 
 async def repair_directory(folder: str, findings: Iterable[Finding], now: float) -> list[Finding]:
@@ -84,6 +103,12 @@ class _Directory:
 
     def examine_all(self, names: Sequence[str]) -> list[Checked]:
         return [checked for name in names if (checked := self._examine(name)) is not None]
+
+    def misfits(self) -> list[Checked]:
+        names = self.names()
+        there = frozenset(names)
+        described = (name for name in names if sidecar_name(name) in there and role_of(name) == "entry")
+        return [checked for name in described if (checked := self._misfit(name)) is not None]
 
     def repair(self, findings: Sequence[Finding]) -> list[Finding]:
         if any(finding.kind == "leftover" for finding in findings):
@@ -126,9 +151,19 @@ class _Directory:
         elif role == "trace":
             yield from self._about_trace(name, status)
 
+    def _misfit(self, name: str) -> Checked | None:
+        try:
+            status = os.lstat(self._at(name))
+            about = describe(name, self._sidecar_of(name), self._legacy_types, folder=self._path)
+        except (OSError, CorruptMetadataError):
+            return None
+        if not stat.S_ISREG(status.st_mode) or about.size in (None, status.st_size):
+            return None
+        return Checked(name, "entry", status.st_size, (self._of_wrong_size(name, status, about.size or 0),))
+
     def _about_description(self, name: str, status: os.stat_result) -> Iterator[Finding]:
         try:
-            sidecar = self._content_of(sidecar_name(name))
+            sidecar = self._sidecar_of(name)
             about = describe(name, sidecar, self._legacy_types, folder=self._path)
         except OSError as error:
             yield Finding(name, "unreadable", f"its sidecar cannot be read: {error.strerror}")
@@ -146,7 +181,7 @@ class _Directory:
 
     def _damaged(self, name: str) -> Finding:
         by_name, beside = describe_by_name(name), self._at(sidecar_name(name))
-        if not lexists(beside):
+        if not _is_regular(beside):
             return Finding(name, "unknown type", f"only {LEGACY_RECORD} tells its type, and that is damaged")
         what = f"its sidecar is damaged, so it cannot be retrieved; without it, it is {by_name.content_type}"
         return Finding(name, "damaged", what, fixable=self._is_settled(os.lstat(beside)))
@@ -154,7 +189,7 @@ class _Directory:
     def _of_wrong_size(self, name: str, status: os.stat_result, expected: int) -> Finding:
         what = f"it has {status.st_size:,} bytes, and its sidecar says {expected:,}"
         if status.st_size > expected:
-            return Finding(name, "damaged", what)
+            return Finding(name, "damaged", f"{what}, so it cannot be retrieved; `holdfast store rm` removes it")
         return Finding(name, "incomplete", what, fixable=self._is_settled(status))
 
     def _about_content(self, name: str) -> Iterator[Finding]:
@@ -198,19 +233,46 @@ class _Directory:
     @cached_property
     def _legacy_record(self) -> dict[str, str] | CorruptMetadataError:
         try:
-            raw = self._content_of(LEGACY_RECORD)
+            raw = self._content_of(LEGACY_RECORD, at_most=-1)
             return {} if raw is None else read_legacy_record(raw, self._at(LEGACY_RECORD))
         except CorruptMetadataError as error:
             return error
         except OSError as error:
             return CorruptMetadataError(f"{LEGACY_RECORD} cannot be read: {error.strerror}")
 
-    def _content_of(self, name: str) -> bytes | None:
+    def _sidecar_of(self, name: str) -> bytes | None:
+        """Read no more of a sidecar than any has: whoever writes to the directory may have put anything there."""
+        content = self._content_of(sidecar_name(name), at_most=_LARGEST_SIDECAR + 1)
+        if content is not None and len(content) > _LARGEST_SIDECAR:
+            raise CorruptMetadataError(f"{self._at(sidecar_name(name))} is larger than any sidecar")
+        return content
+
+    def _content_of(self, name: str, *, at_most: int) -> bytes | None:
+        """Read a regular file; whatever else has its name counts as absent, as for a storage."""
         try:
+            if not _is_regular(self._at(name)):
+                return None
             with open(self._at(name), "rb", opener=_open_unseen) as file:
-                return file.read()
+                return file.read(at_most)
         except FileNotFoundError:
             return None
+
+
+def _is_regular(path: str) -> bool:
+    try:
+        return stat.S_ISREG(os.lstat(path).st_mode)
+    except FileNotFoundError:
+        return False
+
+
+def _broken(folder: str, reference: str) -> Entry | None:
+    parent, name = os.path.split(reference)
+    here = {os.path.normpath(folder), os.path.abspath(folder), os.path.realpath(folder)}
+    path = os.path.join(folder, name)
+    if role_of(name) != "entry" or (parent and os.path.normpath(parent) not in here) or not _is_regular(path):
+        return None
+    about = describe_by_name(name)
+    return Entry(path, about.key, about.content_type, os.lstat(path).st_size, about.stored_at, about.stored_at)
 
 
 def _belongs_to(name: str) -> str:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 from typing import TypeGuard
 
 from holdfast.errors import InvalidTypeError, InvalidValueError, NotFoundError
 
 __all__ = [
+    "LONGEST_MIME_TYPE",
     "check_range",
     "check_reference",
     "check_store",
@@ -17,12 +21,16 @@ __all__ = [
     "is_content_type",
     "is_time",
     "require_positive",
+    "reserved_parameters",
+    "without_reserved",
 ]
 
 _TOKEN = r"[A-Za-z0-9!#$%&'*+.^_`|~-]+"
 _QUOTED = r'"(?:[^"\\\x00-\x1f\x7f-\U0010ffff]|\\[\x20-\x7e])*"'
 _MIME_TYPE = re.compile(rf"{_TOKEN}/{_TOKEN}(?:[ \t]*;[ \t]*{_TOKEN}=(?:{_TOKEN}|{_QUOTED}))*")
-_LONGEST_MIME_TYPE = 2_000
+LONGEST_MIME_TYPE = 2_000
+_RESERVED = re.compile(rf";[ \t]*holdfast-[^;=]*=(?:{_QUOTED}|[^;]*)", re.IGNORECASE)
+_MAY_USE_RESERVED: ContextVar[bool] = ContextVar("holdfast_may_use_reserved", default=False)
 # Names hold 15 digits of milliseconds, so no content was ever stored later.
 _END_OF_TIME = 1e12
 
@@ -31,6 +39,7 @@ def check_store(key: object, content: object, content_type: object) -> None:
     """Refuse what no backend can store, before anything is written."""
     # The rule, at once: this is asked in every store, by every wrapper again.
     if type(key) is str and key and type(content) is bytes and is_content_type(content_type):
+        _check_reserved(content_type)
         return
     if not isinstance(key, str):
         raise InvalidTypeError(f"key must be a string, got {type(key).__name__}")
@@ -80,7 +89,7 @@ def require_positive(name: str, value: object) -> None:
 
 def is_content_type(value: object) -> TypeGuard[str]:
     """Say whether *value* is a MIME type, with or without parameters."""
-    return isinstance(value, str) and len(value) <= _LONGEST_MIME_TYPE and _is_mime_type(value)
+    return isinstance(value, str) and len(value) <= LONGEST_MIME_TYPE and _is_mime_type(value)
 
 
 def is_time(seconds: float) -> bool:
@@ -98,7 +107,32 @@ def _check_content_type(content_type: object) -> None:
         raise InvalidTypeError(f"content_type must be a string, got {type(content_type).__name__}")
     if not is_content_type(content_type):
         raise InvalidValueError(
-            f"content_type must be a MIME type such as 'text/plain' or 'application/json', got {content_type[:80]!r}"
+            f"content_type must be a MIME type such as 'text/plain' or 'application/json', of at most "
+            f"{LONGEST_MIME_TYPE:,} characters, got {content_type[:80]!r}"
+        )
+    _check_reserved(content_type)
+
+
+@contextmanager
+def reserved_parameters() -> Iterator[None]:
+    """Let a wrapper write into a content type what nobody else may: whose it is, and what eviction needs to know."""
+    before = _MAY_USE_RESERVED.set(True)
+    try:
+        yield
+    finally:
+        _MAY_USE_RESERVED.reset(before)
+
+
+def without_reserved(content_type: str) -> str:
+    """Return a content type from outside without what only wrappers may write into it."""
+    return _RESERVED.sub("", content_type)
+
+
+def _check_reserved(content_type: str) -> None:
+    if _RESERVED.search(content_type) and not _MAY_USE_RESERVED.get():
+        raise InvalidValueError(
+            f"content_type must not have parameters that begin with 'holdfast-', got {content_type[:80]!r}; "
+            "they are kept for wrappers such as ScopedStorage and EvictingStorage"
         )
 
 

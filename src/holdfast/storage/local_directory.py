@@ -42,6 +42,8 @@ logger = logging.getLogger(__name__)
 
 _THREADS = WorkerThreads(16, name="holdfast-files")
 _QUICK_TO_WRITE = 64_000
+# More than any record of ours; what is cut there does not parse, so it counts as damaged.
+_LARGEST_METADATA = 100_000_000
 _NAMES_TO_TRY = 1_000
 _LISTING_STEP = 256
 # Neither a symlink nor a named pipe in the directory may lead a reader elsewhere or make it wait.
@@ -108,8 +110,8 @@ class LocalDirectory:
     async def touch(self, name: str, used_at: float, content_type: str | None) -> None:
         """Note a use of a file by its name or stem, and another content type."""
         with explained(f"touch {name} in {self._given}"):
-            run = _THREADS.run if self._fsync else _THREADS.run_together
-            await run(self._touch, name, used_at, content_type)
+            # In a thread of its own: it may have to wait for another that touches the same file.
+            await _THREADS.run(self._touch, name, used_at, content_type)
 
     async def remove(self, name: str) -> None:
         """Remove a file."""
@@ -293,7 +295,7 @@ class LocalDirectory:
     def _content_of(self, name: str) -> bytes | None:
         try:
             with self._opened(name) as descriptor:
-                return _read_fully(descriptor, 0, os.fstat(descriptor).st_size)
+                return _read_fully(descriptor, 0, min(os.fstat(descriptor).st_size, _LARGEST_METADATA))
         except NotFoundError:
             return None
 

@@ -42,7 +42,7 @@ class InMemoryStorage:
     def __init__(self, evict_after_turns: int | None = 20, *, clock: Callable[[], float] = time.time) -> None:
         if evict_after_turns is not None:
             require_positive("evict_after_turns", evict_after_turns)
-        self._evict_after_turns = evict_after_turns
+        self.evict_after_turns = evict_after_turns
         self.clock = clock
         self._turn = 0
         self._owner: object | None = None
@@ -113,7 +113,7 @@ class InMemoryStorage:
     def bind(self, owner: object) -> None:
         """Take *owner* as the agent that uses this storage. With eviction on, a second one is refused."""
         with self._lock:
-            if self._evict_after_turns is None or self._owner is owner:
+            if self.evict_after_turns is None or self._owner is owner:
                 return
             if self._owner is not None:
                 raise SharedStorageError(
@@ -126,8 +126,8 @@ class InMemoryStorage:
         """Say that the agent's next turn begins, and drop what has been unused for too long."""
         with self._lock:
             self._turn += 1
-            if self._evict_after_turns is not None:
-                self._drop_unused_since(self._turn - self._evict_after_turns)
+            if self.evict_after_turns is not None:
+                self._drop_unused_since(self._turn - self.evict_after_turns)
 
     def _drop_unused_since(self, turn: int) -> None:
         while self._held:
@@ -138,7 +138,7 @@ class InMemoryStorage:
             self._evicted.add(self._eviction(reference, oldest))
 
     def _eviction(self, reference: str, held: _Held) -> Eviction:
-        because = f"by turn {self._turn} nobody had used it for more than {self._evict_after_turns} turns"
+        because = f"by turn {self._turn} nobody had used it for more than {self.evict_after_turns} turns"
         return Eviction(
             reference, held.key, held.content_type, len(held.content), held.stored_at, self.clock(), because
         )

@@ -15,7 +15,7 @@ from typing import Any
 
 from holdfast.errors import CorruptMetadataError, NotFoundError
 from holdfast.storage import names
-from holdfast.storage.checks import is_content_type
+from holdfast.storage.checks import is_content_type, without_reserved
 
 __all__ = [
     "LEGACY_RECORD",
@@ -78,7 +78,7 @@ def describe_by_name(name: str) -> Description:
 def read_legacy_record(raw: bytes | str, path: str) -> dict[str, str]:
     """Return the content types that strands-agents recorded for a directory, by file name."""
     record = _decode(raw, path)
-    return {name: kind if is_content_type(kind) else _UNKNOWN_TYPE for name, kind in record.items()}
+    return {name: without_reserved(kind) if is_content_type(kind) else _UNKNOWN_TYPE for name, kind in record.items()}
 
 
 def _from_sidecar(path: str, raw: bytes | str, stored_at: float) -> Description:

@@ -10,6 +10,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from holdfast.storage.checks import without_reserved
 from holdfast.storage.s3_client import Clients, make_client
 from holdfast.storage.s3_errors import has_no_lifecycle, is_missing, is_not_implemented, is_past_the_end, is_taken
 
@@ -190,11 +191,14 @@ class Bucket:
                 return None
             raise
         content = answer["Body"].read() if "Body" in answer else b""
+        metadata = answer.get("Metadata", {})
+        content_type = answer.get("ContentType", "")
         return Found(
             content,
-            answer.get("ContentType", ""),
+            # What another tool uploaded was not checked for what only wrappers may write.
+            content_type if _WRITE_MARK in metadata else without_reserved(content_type),
             _total_size(answer),
-            answer.get("Metadata", {}),
+            metadata,
             answer.get("ETag", ""),
             {name: answer[name] for name in _KEPT_IN_A_COPY if name in answer},
         )

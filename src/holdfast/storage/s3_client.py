@@ -9,6 +9,7 @@ from typing import Any
 
 import boto3
 from botocore.config import Config
+from botocore.exceptions import BotoCoreError, InvalidConfigError
 from botocore.utils import determine_content_length
 
 __all__ = ["Clients", "make_client"]
@@ -33,9 +34,19 @@ def make_client(
     agent = " ".join(filter(None, (getattr(config, "user_agent_extra", None), "holdfast")))
     merged = defaults.merge(config or Config()).merge(Config(user_agent_extra=agent))
     session = session or boto3.Session(region_name=region_name)
-    client = session.client("s3", config=merged, endpoint_url=endpoint_url)
+    client = _client_of(session, merged, endpoint_url)
     client.meta.events.register_last("before-call.s3", _send_small_bodies_at_once)
     return client
+
+
+def _client_of(session: boto3.Session, config: Config, endpoint_url: str | None) -> Any:
+    """Build it, and let an endpoint that is no URL be told like all that is wrong with a configuration."""
+    try:
+        return session.client("s3", config=config, endpoint_url=endpoint_url)
+    except BotoCoreError:
+        raise
+    except ValueError as error:
+        raise InvalidConfigError(error_msg=str(error)) from error
 
 
 def _send_small_bodies_at_once(params: dict[str, Any], **_: Any) -> None:

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, PartialCredentialsError
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    FlexibleChecksumError,
+    HTTPClientError,
+    IncompleteReadError,
+    NoCredentialsError,
+    PartialCredentialsError,
+)
+from botocore.exceptions import ConnectionError as NoConnectionError
 
 from holdfast.errors import StorageAccessError, StorageError
 
@@ -26,6 +35,10 @@ _CHECK_CREDENTIALS = "check the access key, the secret key, the session's age an
 _TRY_LATER = "S3 is overloaded or ailing: try again later, or store less at once"
 _GRANT = "grant s3:GetObject, s3:PutObject, s3:DeleteObject and s3:ListBucket on the bucket and prefix"
 _GRANT_LIFECYCLE = "grant s3:GetLifecycleConfiguration and s3:PutLifecycleConfiguration on the bucket"
+_SET_CREDENTIALS = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or pass a boto_session that has credentials"
+_CHECK_ENDPOINT = "check that the endpoint is up and that this machine reaches it"
+_CHECK_CONFIGURATION = "check AWS_PROFILE, the region, AWS_ENDPOINT_URL_S3 and the like, and the files in ~/.aws"
+_OF_THE_NETWORK = (NoConnectionError, HTTPClientError, IncompleteReadError, FlexibleChecksumError)
 _ADVICE = {
     "NoSuchBucket": "create the bucket, or check its name, the region and the endpoint",
     "AccessDenied": _GRANT,
@@ -70,12 +83,14 @@ def explained(doing: str) -> Iterator[None]:
     except ClientError as error:
         raise S3RefusedError(error, doing) from error
     except BotoCoreError as error:
-        advice = (
-            "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or pass a boto_session that has credentials"
-            if isinstance(error, (NoCredentialsError, PartialCredentialsError))
-            else "check that the endpoint is up and that this machine reaches it"
-        )
-        raise S3UnreachableError(f"cannot {doing}: {error}. What was stored before is unharmed; {advice}") from error
+        told = f"cannot {doing}: {error}. What was stored before is unharmed; {_advice_on(error)}"
+        raise S3UnreachableError(told) from error
+
+
+def _advice_on(error: BotoCoreError) -> str:
+    if isinstance(error, (NoCredentialsError, PartialCredentialsError)):
+        return _SET_CREDENTIALS
+    return _CHECK_ENDPOINT if isinstance(error, _OF_THE_NETWORK) else _CHECK_CONFIGURATION
 
 
 def is_missing(error: ClientError) -> bool:

@@ -13,12 +13,13 @@ from typing import cast
 from urllib.parse import quote
 
 from holdfast.errors import EvictedError, InvalidValueError, NotFoundError, StorageError
-from holdfast.storage.checks import check_range, check_reference, check_store, check_touch
+from holdfast.storage.checks import check_range, check_reference, check_store, check_touch, reserved_parameters
 from holdfast.storage.protocols import (
     Entry,
     Part,
     Storage,
     SupportsDelete,
+    SupportsDiscard,
     SupportsEntries,
     SupportsEvict,
     SupportsInspect,
@@ -87,7 +88,8 @@ class ScopedStorage:
     async def store(self, key: str, content: bytes, content_type: str = "text/plain") -> str:
         """Store in this scope."""
         check_store(key, content, content_type)
-        return await self._inner.store(key, content, content_type + self._mark)
+        with reserved_parameters():
+            return await self._inner.store(key, content, content_type + self._mark)
 
     async def retrieve(self, reference: str) -> tuple[bytes, str]:
         """Return content and content type of what this scope stored."""
@@ -118,7 +120,8 @@ class ScopedStorage:
         inner = self._touching()
         with suppress(KeyError):
             await self.inspect(reference)
-            await inner.touch(reference, used_at, None if content_type is None else content_type + self._mark)
+            with reserved_parameters():
+                await inner.touch(reference, used_at, None if content_type is None else content_type + self._mark)
 
     async def delete(self, reference: str) -> None:
         """Forget one content. Quiet if this scope has none such."""
@@ -127,6 +130,12 @@ class ScopedStorage:
             # Inspecting is no use of it; else another process that evicts would take it for one, and spare it.
             await (self.inspect(reference) if self._inspects else self.retrieve_range(reference, 0, 0))
             await inner.delete(reference)
+
+    def discard(self, reference: str) -> None:
+        """Forget at once what this scope stored, if the inner storage can. Only for references of this scope."""
+        if not isinstance(self._inner, SupportsDiscard):
+            raise self._unable("discard")
+        self._inner.discard(reference)
 
     async def entries(self) -> AsyncIterator[Entry]:
         """Yield the entries of this scope."""

@@ -11,6 +11,7 @@ from holdfast.errors import EvictedError
 __all__ = ["Eviction", "Tombstones"]
 
 _LONGEST_QUOTE = 100
+_LONGEST_KEY = 1_000
 
 
 class Eviction(NamedTuple):
@@ -43,7 +44,9 @@ class Tombstones:
         self._evictions: OrderedDict[str, Eviction] = OrderedDict()
 
     def add(self, eviction: Eviction) -> None:
-        """Remember an eviction, and forget the oldest if there are too many."""
+        """Remember an eviction, with the beginning of its key, and forget the oldest if there are too many."""
+        if len(eviction.key) > _LONGEST_KEY:
+            eviction = eviction._replace(key=eviction.key[:_LONGEST_KEY])
         self._evictions[eviction.reference] = eviction
         if len(self._evictions) > self._limit:
             self._evictions.popitem(last=False)
