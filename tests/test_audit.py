@@ -16,7 +16,7 @@ import pytest
 from holdfast import FileStorage
 from holdfast.errors import StorageAccessError
 from holdfast.storage.audit import Finding
-from holdfast.storage.audit_files import audit_directory, find_leftovers, repair_directory, role_of
+from holdfast.storage.audit_files import audit_directory, find_leftovers, find_misfits, repair_directory, role_of
 from holdfast.storage.audit_s3 import audit_bucket
 
 NOW = time.time()
@@ -140,6 +140,19 @@ class TestLeftovers:
         (folder / f".{NAME}.part").write_bytes(b"hal")
         assert [finding.name for finding in await find_leftovers(str(folder), LATER)] == [f".{NAME}.part"]
 
+    async def test_include_contents_that_were_never_completed_but_no_others_of_a_wrong_size(self, folder):
+        incomplete, _ = await store_oddly(folder)
+        longer, _ = await store_oddly(folder)
+        await store_oddly(folder)
+        incomplete.write_bytes(b"01234")
+        longer.write_bytes(b"0123456789 and more")
+        assert await find_leftovers(str(folder), NOW) == []
+        found = await find_leftovers(str(folder), LATER)
+        assert [(finding.name, finding.kind) for finding in found] == [(incomplete.name, "incomplete")]
+        assert await repair_directory(str(folder), found, LATER) == []
+        assert not incomplete.exists()
+        assert longer.exists()
+
     @pytest.mark.parametrize("name", [".hidden", ".x.part", ".x.meta", "notes.part", f"{NAME}.part", f".{NAME}.tmp"])
     async def test_are_only_what_storing_leaves(self, folder, name):
         (folder / name).write_bytes(b"somebody's")
@@ -171,6 +184,19 @@ class TestDamage:
         assert len(await repaired(folder, NOW)) == 1
         assert beside.exists()
 
+    async def test_is_what_is_larger_than_any_sidecar(self, folder):
+        path, beside = await store_oddly(folder)
+        beside.write_bytes(beside.read_bytes() + b" " * 70_000)
+        assert await kinds_in(folder) == [(path.name, "damaged", True)]
+
+    @pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to("/etc/passwd")])
+    async def test_is_not_what_is_no_sidecar(self, folder, make):
+        storage = FileStorage(folder)
+        path = Path(await storage.store("key", b"content"))
+        make(path.with_name(f".{path.name}.meta"))
+        assert await findings_in(folder) == []
+        assert await storage.retrieve(path.name) == (b"content", "text/plain")
+
     async def test_of_an_older_tools_record_is_told_and_left(self, folder):
         (folder / "1700000000000_1_key.x-odd").write_bytes(b"x")
         (folder / NAME).write_bytes(b"x")
@@ -181,7 +207,7 @@ class TestDamage:
         assert (folder / ".metadata.json").exists()
 
     async def test_that_makes_a_content_unreadable_is_found(self, folder, monkeypatch):
-        (folder / NAME).write_bytes(b"x")
+        await store_oddly(folder)
         monkeypatch.setattr(os, "open", failing)
         found = await findings_in(folder)
         assert [(finding.kind, finding.fixable) for finding in found] == [("unreadable", False)] * 2
@@ -223,8 +249,16 @@ class TestSizes:
         path, _ = await store_oddly(folder)
         path.write_bytes(b"0123456789 and more")
         assert await kinds_in(folder) == [(path.name, "damaged", False)]
-        assert len(await repaired(folder)) == 1
+        (remaining,) = await repaired(folder)
+        assert "`holdfast store rm` removes it" in remaining.what
         assert path.exists()
+
+    async def test_contents_of_a_wrong_size_are_found_without_reading_a_content(self, folder, monkeypatch):
+        path, _ = await store_oddly(folder)
+        await store_oddly(folder)
+        path.write_bytes(b"01234")
+        monkeypatch.setattr("holdfast.storage.audit_files._read_through", failing)
+        assert [(each.name, each.size) for each in await find_misfits(str(folder), NOW)] == [(path.name, 5)]
 
 
 class TestTypes:

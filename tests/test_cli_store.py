@@ -7,21 +7,25 @@ import json
 import os
 import pty
 import re
+import shlex
+import signal
 import subprocess
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import click
 import pytest
 from click.testing import CliRunner, Result
 
-from holdfast import FileStorage, S3Storage
+from holdfast import FileStorage, S3Storage, ScopedStorage
 from holdfast.cli import locations
 from holdfast.cli.commands import holdfast
-from holdfast.cli.listing import aligned
+from holdfast.cli.listing import Amount, aligned
 from holdfast.cli.quantities import duration_text, parse_duration, parse_size
 from holdfast.cli.terminal import each, printable, tracked
 from holdfast.errors import InvalidValueError, StorageAccessError
@@ -32,6 +36,8 @@ DAY = 86_400.0
 DOCS = (Path(__file__).parent.parent / "docs" / "cli.md").read_text(encoding="utf-8")
 HOSTILE = "a/b [red]\x1b[31m\x9b31m\u202e\n"
 PROGRAM = Path(sys.executable).with_name("holdfast")
+
+pytestmark = pytest.mark.extended
 
 
 def run(*arguments: str | Path, **environment: str | None) -> Result:
@@ -47,6 +53,24 @@ def run_well(*arguments: str | Path, **environment: str | None) -> str:
 
 def run_process(*arguments: str | Path, **options: Any) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run([PROGRAM, "store", *arguments], capture_output=True, timeout=60, **options)
+
+
+def run_with(storage: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run the program on a *storage* of another kind, which is the body of a class."""
+    script = f"""
+        import os, signal
+        from holdfast import FileStorage
+        from holdfast.cli import locations, main
+
+        class Odd(FileStorage):
+            calls = 0
+            {textwrap.indent(textwrap.dedent(storage).strip(), " " * 12).strip()}
+
+        locations.FileStorage = Odd
+        main()
+    """
+    command = [sys.executable, "-c", textwrap.dedent(script), "store", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60)
 
 
 def run_on_a_terminal(*arguments: str | Path) -> str:
@@ -72,6 +96,28 @@ def _read(descriptor: int) -> bytes:
 def store_at(folder: Path, age: float, key: str, content: bytes, content_type: str = "text/plain") -> str:
     storage = FileStorage(folder, clock=lambda: NOW - age)
     return asyncio.run(storage.store(key, content, content_type))
+
+
+def store_of_a_wrong_size(folder: Path, content: bytes) -> str:
+    """Store something of ten bytes, and change it to *content* behind the storage's back, long ago."""
+    reference = store_at(folder, DAY, "odd/key", b"0123456789")
+    Path(reference).write_bytes(content)
+    os.utime(reference, (NOW - DAY, NOW - DAY))
+    return reference
+
+
+def store_chain(folder: Path, ages: list[float], wrap: Callable[[FileStorage], Any] | None = None) -> list[str]:
+    wrap = wrap or (lambda inner: EvictingStorage(inner, chains=True))
+
+    async def stored() -> list[str]:
+        chain, references = new_chain(), []
+        for age in ages:
+            storage = wrap(FileStorage(folder, clock=lambda age=age: NOW - age))
+            with in_chain(chain):
+                references.append(await storage.store("key", b"x"))
+        return references
+
+    return asyncio.run(stored())
 
 
 @pytest.fixture
@@ -173,6 +219,58 @@ class TestEveryCommand:
         assert "--endpoint-url looks like http://host:port" in result.stderr
         assert result.stderr.count("\n") == 1
 
+    @pytest.mark.parametrize("url", ["http://[::1", "localhost:9000", "http://bad host"])
+    @pytest.mark.parametrize("command", ["ls", "check"])
+    def test_says_in_one_line_that_the_configured_endpoint_is_none(self, s3, monkeypatch, url, command):
+        monkeypatch.setenv("AWS_ENDPOINT_URL_S3", url)
+        result = run(command, s3)
+        assert result.exit_code == 1
+        assert re.fullmatch(r"Error: cannot .* check AWS_PROFILE, the region, AWS_ENDPOINT_URL_S3 .*\n", result.stderr)
+
+    @pytest.mark.parametrize(("name", "value"), [("AWS_PROFILE", "typo"), ("AWS_REGION", "not a region")])
+    def test_says_that_the_configuration_is_wrong_and_not_the_network(self, s3, monkeypatch, name, value):
+        monkeypatch.setenv(name, value)
+        result = run("ls", s3)
+        assert result.exit_code == 1
+        assert re.fullmatch(r"Error: cannot .* check AWS_PROFILE, .*\n", result.stderr)
+
+    def test_says_that_a_configuration_cannot_be_read(self, s3, monkeypatch, tmp_path):
+        (tmp_path / "config").write_text("[broken")
+        monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+        assert re.fullmatch(r"Error: cannot .* check AWS_PROFILE, .*\n", run("ls", s3).stderr)
+
+    def test_says_that_a_server_is_down(self, s3):
+        result = run("ls", s3, "--endpoint-url", "http://127.0.0.1:9")
+        assert re.fullmatch(r"Error: cannot .* check that the endpoint is up .*\n", result.stderr)
+
+    def test_refuses_no_location(self):
+        result = run("ls", "")
+        assert (result.exit_code, result.stderr) == (
+            1,
+            "Error: LOCATION is a directory or s3://bucket/prefix, got ''\n",
+        )
+
+    def test_tells_what_is_forbidden_from_what_does_not_exist(self, folder, monkeypatch):
+        def forbid(path, *_, **__):
+            raise PermissionError(13, "Permission denied", path)
+
+        monkeypatch.setattr(locations, "os", SimpleNamespace(stat=forbid))
+        assert "cannot be reached: Permission denied; LOCATION is" in run("ls", folder).stderr
+
+    @pytest.mark.parametrize("command", ["ls", "du", "--help", "cat"])
+    def test_says_in_one_line_that_the_output_is_full(self, folder, references, command):
+        rest = [folder, references[0]][: 2 if command == "cat" else 1]
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([PROGRAM, "store", command, *rest], stdout=full, stderr=subprocess.PIPE, timeout=60)
+        assert (done.returncode, done.stderr) == (1, b"holdfast: cannot write the output: No space left on device\n")
+
+    @pytest.mark.parametrize("command", ["ls", "du", "cat"])
+    def test_is_quiet_if_the_output_is_closed(self, folder, references, command):
+        rest = f"'{references[0]}'" if command == "cat" else ""
+        line = f"'{PROGRAM}' store {command} '{folder}' {rest} >&-"
+        done = subprocess.run(["sh", "-c", line], stderr=subprocess.PIPE, timeout=60)
+        assert (done.returncode, done.stderr) == (0, b"")
+
     @pytest.mark.parametrize("location", ["s3://", "s3:///prefix", "s3://bucket/a/../b", "s3://bucket/a//b"])
     def test_refuses_an_s3_location_that_is_none(self, location):
         result = run("ls", location)
@@ -202,6 +300,28 @@ class TestLs:
         asyncio.run(FileStorage(folder).retrieve(references[0]))
         lines = run_well("ls", folder, "--json", *options).splitlines()
         assert [json.loads(line)["key"] for line in lines] == keys
+
+    def test_knows_no_reverse_of_no_order(self, folder, references):
+        result = run("ls", folder, "--sort", "none", "--reverse")
+        assert result.exit_code == 2
+        assert "--reverse needs an order" in result.output
+
+    def test_cuts_long_keys_and_types_in_pipes_too(self, folder):
+        store_at(folder, DAY, "k" * 1_000, b"x", f"text/{'t' * 200}")
+        _, row = run_well("ls", folder).splitlines()
+        assert "k" * 99 + "…" in row
+        assert "t" * 94 + "…" in row
+
+    def test_ends_in_one_line_when_it_is_interrupted(self, folder, references):
+        interrupted = """
+            async def entries(self):
+                os.kill(os.getpid(), signal.SIGINT)
+                async for entry in super().entries():
+                    yield entry
+        """
+        done = run_with(interrupted, "ls", folder)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr.strip() == "Aborted!"
 
     def test_streams_in_no_order(self, folder, references):
         lines = run_well("ls", folder, "--json", "--sort", "none").splitlines()
@@ -330,6 +450,22 @@ class TestCat:
         assert run("cat", s3, reference).stdout_bytes == b'{"a": 1}'
         assert run("cat", s3, reference, "--range", "2-3").stdout_bytes == b"a"
 
+    def test_counts_as_a_use_in_a_bucket_too(self, s3):
+        reference = json.loads(run_well("ls", s3, "--json", "-n", "1"))["reference"]
+        assert run("cat", s3, reference).exit_code == 0
+        assert json.loads(run_well("ls", s3, "--json", "-n", "1"))["last_used"] > NOW - DAY
+        assert run_well("gc", s3, "--idle", "7d").startswith("freed 0 entries")
+
+    def test_reads_what_may_only_be_read(self, s3, monkeypatch):
+        def refuse(*_):
+            return _fail()
+
+        monkeypatch.setattr(S3Storage, "touch", refuse)
+        reference = json.loads(run_well("ls", s3, "--json", "-n", "1"))["reference"]
+        result = run("cat", s3, reference)
+        assert (result.exit_code, result.stdout_bytes) == (0, b"x" * 5_000)
+        assert result.stderr == "Warning: this does not count as a use: injected fault\n"
+
 
 class TestRm:
     def test_removes_and_says_what_was_freed(self, folder, references):
@@ -347,6 +483,42 @@ class TestRm:
 
     def test_counts_a_reference_once(self, folder, references):
         assert run_well("rm", folder, references[0], references[0]).endswith("freed 1 entry, 5.0 kB\n")
+
+    def test_counts_an_entry_once_however_it_is_named(self, folder, references):
+        path = Path(references[0])
+        output = run_well("rm", folder, references[0], path.name, path.stem)
+        assert output == f"removed {references[0]}\nfreed 1 entry, 5.0 kB\n"
+
+    def test_takes_the_whole_chain(self, folder, references):
+        chain = store_chain(folder, [DAY, DAY, DAY])
+        planned = run_well("rm", folder, chain[1], chain[2], "--dry-run")
+        assert set(chain) < set(references_in(folder))
+        output = run_well("rm", folder, chain[1], chain[2])
+        assert output.endswith("freed 3 entries, 3 bytes, 1 of them as parts of chains\n")
+        assert planned.replace("would remove", "removed").replace("would free", "freed") == output
+        assert references_in(folder) == sorted(references)
+
+    def test_leaves_the_rest_of_a_chain_if_told_so(self, folder):
+        chain = store_chain(folder, [DAY, DAY, DAY])
+        assert run_well("rm", folder, chain[1], "--alone").endswith("freed 1 entry, 1 byte\n")
+        assert references_in(folder) == sorted([chain[0], chain[2]])
+
+    @pytest.mark.parametrize("content", [b"01234", b"0123456789 and more"])
+    @pytest.mark.parametrize("options", [[], ["--alone"]])
+    def test_removes_what_is_of_a_wrong_size(self, folder, references, content, options):
+        reference = store_of_a_wrong_size(folder, content)
+        assert f"would remove {reference}" in run_well("rm", folder, Path(reference).name, "--dry-run", *options)
+        assert f"removed {reference}" in run_well("rm", folder, reference, *options)
+        assert not Path(reference).exists()
+        assert run_well("check", folder).endswith("nothing is wrong\n")
+
+    def test_removes_nothing_of_a_wrong_size_elsewhere(self, tmp_path, folder, references):
+        reference = store_of_a_wrong_size(tmp_path / "elsewhere", b"01234")
+        (folder / Path(reference).name).write_bytes(b"another")
+        result = run("rm", folder, reference)
+        assert result.exit_code == 1
+        assert Path(reference).exists()
+        assert (folder / Path(reference).name).exists()
 
     def test_removes_nothing_when_it_runs_dry(self, folder, references):
         output = run_well("rm", folder, "--dry-run", *references)
@@ -401,6 +573,14 @@ class TestDu:
         folder.mkdir()
         assert run_well("du", folder).startswith("0 entries, 0 bytes\n")
 
+    def test_counts_what_is_of_a_wrong_size_apart(self, folder, references):
+        store_of_a_wrong_size(folder, b"01234")
+        store_of_a_wrong_size(folder, b"0123456789 and more")
+        first, second, *_ = run_well("du", folder).splitlines()
+        assert first == "3 entries, 5.3 kB"
+        assert second == "and 2 entries, 24 bytes of a wrong size; `holdfast store check` tells more"
+        assert json.loads(run_well("du", folder, "--json"))["wrong_size"] == {"entries": 2, "bytes": 24}
+
     def test_adds_up_a_bucket(self, s3):
         assert run_well("du", s3).startswith("2 entries, 5.0 kB\n")
 
@@ -433,6 +613,13 @@ class TestCheck:
         (folder / "1700000000000_2_key.x-odd").unlink()
         assert run("check", folder).exit_code == 0
         assert references_in(folder) == sorted(references)
+
+    def test_does_not_advise_what_was_tried_in_vain(self, folder, references, monkeypatch):
+        self.damage(folder)
+        monkeypatch.setattr("holdfast.storage.audit_files.sweep", lambda *_: None)
+        result = run("check", folder, "--fix")
+        assert result.stdout.startswith("resists  leftover")
+        assert result.stdout.endswith(": 2 findings, 1 could not be mended now\n")
 
     def test_exits_well_if_all_could_be_mended(self, folder, references):
         (folder / ".1700000000000_1_dead.txt.part").write_bytes(b"hal")
@@ -513,32 +700,24 @@ class TestGc:
         monkeypatch.setattr(locations, "FileStorage", DeletedMeanwhile)
         assert run_well("gc", folder, "--max-age", "12h").startswith("freed 1 entry, 8 bytes\n")
 
-    def test_lets_chains_leave_whole_or_not_at_all(self, folder):
-        async def store_chain(ages: list[float]) -> list[str]:
-            chain, stored = new_chain(), []
-            for age in ages:
-                inner = FileStorage(folder, clock=lambda age=age: NOW - age)
-                evicting = EvictingStorage(inner, chains=True)
-                with in_chain(chain):
-                    stored.append(await evicting.store("key", b"x"))
-                await evicting.aclose()
-            return stored
-
-        old = asyncio.run(store_chain([10 * DAY, 9 * DAY]))
-        fresh = asyncio.run(store_chain([10 * DAY, DAY]))
+    @pytest.mark.parametrize(
+        "wrap",
+        [
+            lambda inner: EvictingStorage(inner, chains=True),
+            lambda inner: ScopedStorage(EvictingStorage(inner, chains=True), "session"),
+            lambda inner: EvictingStorage(ScopedStorage(inner, "session"), chains=True),
+        ],
+        ids=["evicting", "a scope of evicting", "evicting of a scope"],
+    )
+    def test_lets_chains_leave_whole_or_not_at_all(self, folder, wrap):
+        old = store_chain(folder, [10 * DAY, 9 * DAY], wrap)
+        fresh = store_chain(folder, [10 * DAY, DAY], wrap)
         run_well("gc", folder, "--max-age", "7d")
         assert not set(old) & set(references_in(folder))
         assert set(fresh) <= set(references_in(folder))
 
     def test_spares_a_chain_of_which_one_is_used_meanwhile(self, folder, monkeypatch):
-        async def store_chain() -> list[str]:
-            evicting = EvictingStorage(FileStorage(folder, clock=lambda: NOW - 10 * DAY), chains=True)
-            with in_chain(new_chain()):
-                stored = [await evicting.store("key", b"x") for _ in range(3)]
-            await evicting.aclose()
-            return stored
-
-        chain = asyncio.run(store_chain())
+        chain = store_chain(folder, [10 * DAY] * 3)
 
         class UsedMeanwhile(FileStorage):
             async def inspect(self, reference):
@@ -557,6 +736,61 @@ class TestGc:
         assert result.stderr == "Error: injected fault\n"
         assert result.stdout.startswith("freed 1 entry, 8 bytes\n")
         assert result.stdout.endswith("2 entries, 5.3 kB stay\n")
+
+    @pytest.mark.parametrize(("method", "failed"), [("inspect", True), ("touch", False), ("delete", True)])
+    def test_goes_on_whatever_holdfast_says_of_one(self, folder, references, monkeypatch, method, failed):
+        odd = store_chain(folder, [10 * DAY] * 2)
+
+        async def refuse(self, reference, *arguments):
+            if reference in odd:
+                raise InvalidValueError("odd")
+            return await getattr(FileStorage, method)(self, reference, *arguments)
+
+        monkeypatch.setattr(locations, "FileStorage", type("Odd", (FileStorage,), {method: refuse}))
+        result = run("gc", folder, "--max-age", "12h")
+        assert result.exit_code == failed
+        assert ("Error: odd" in result.stderr) == failed
+        assert references_in(folder) == sorted([references[2], *(odd if failed else [])])
+
+    def test_goes_on_with_a_chain_in_which_it_was_killed(self, folder, references):
+        chain = store_chain(folder, [10 * DAY] * 5)
+        killed = """
+            async def delete(self, reference):
+                await super().delete(reference)
+                os.kill(os.getpid(), signal.SIGKILL)
+        """
+        assert run_with(killed, "gc", folder, "--max-age", "9d12h").returncode == -signal.SIGKILL
+        rest = set(chain) & set(references_in(folder))
+        assert 0 < len(rest) < 5
+        assert "spared" not in run_well("gc", folder, "--max-age", "30d", "--dry-run")
+        lines = run_well("gc", folder, "--max-age", "30d").splitlines()
+        amount = str(Amount(len(rest), len(rest)))
+        assert lines[:2] == [f"freed {amount}", f"  {amount} of chains whose deletion was interrupted before"]
+        assert not set(chain) & set(references_in(folder))
+
+    def test_says_what_it_did_until_it_was_interrupted(self, folder):
+        folder.mkdir()
+        for index in range(1_000):
+            (folder / f"1700000000000_{index}_key.txt").write_bytes(b"x")
+        interrupted = """
+            async def delete(self, reference):
+                await super().delete(reference)
+                Odd.calls += 1
+                if Odd.calls == 40:
+                    os.kill(os.getpid(), signal.SIGINT)
+        """
+        done = run_with(interrupted, "gc", folder, "--max-entries", "10")
+        assert (done.returncode, done.stderr) == (130, "Error: interrupted; the next run goes on\n")
+        told, gone = int(done.stdout.split()[1]), 1_000 - len(references_in(folder))
+        assert 40 <= told <= gone <= told + 32
+        assert run_well("gc", folder, "--max-entries", "10").endswith("10 entries, 10 bytes stay\n")
+
+    def test_sweeps_contents_that_were_never_completed(self, folder, references):
+        reference = store_of_a_wrong_size(folder, b"01234")
+        assert "would remove 1 leftover of crashes" in run_well("gc", folder, "--idle", "30d", "--dry-run")
+        assert "removed 1 leftover of crashes" in run_well("gc", folder, "--idle", "30d")
+        assert not Path(reference).exists()
+        assert references_in(folder) == sorted(references)
 
     def test_sweeps_what_crashes_left(self, folder, references):
         part = folder / ".1700000000000_1_dead.txt.part"
@@ -612,10 +846,33 @@ class TestLifecycle:
         assert json.loads(result.stdout)["ID"] in [rule["ID"] for rule in rules]
         asyncio.run(S3Storage(bucket, s3.rpartition("/")[2]).remove_lifecycle_rule())
 
-    def test_is_not_for_directories_nor_for_whole_buckets(self, folder, s3, bucket):
-        assert "only S3 has lifecycle rules" in run("lifecycle", folder, "--max-age", "7d").stderr
-        assert "prefix" in run("lifecycle", f"s3://{bucket}", "--max-age", "7d").stderr
-        assert run("lifecycle", s3).exit_code == 2
+    def test_removes_the_rule(self, s3, s3_server, bucket):
+        rule = json.loads(run_well("lifecycle", s3, "--max-age", "7d", "--install"))
+        assert f"no rule of holdfast for {s3} is in the bucket" in run_well("lifecycle", s3, "--remove")
+        client = s3_server.client()
+        try:
+            rules = client.get_bucket_lifecycle_configuration(Bucket=bucket)["Rules"]
+        except client.exceptions.ClientError:
+            rules = []
+        client.close()
+        assert rule["ID"] not in [rule["ID"] for rule in rules]
+
+    def test_advises_a_command_that_runs_for_a_directory(self, tmp_path):
+        folder = tmp_path / "a directory"
+        store_at(folder, 10 * DAY, "old", b"x")
+        told = run("lifecycle", folder, "--max-age", "7d").stderr
+        assert "only S3 has lifecycle rules" in told
+        run_well(*shlex.split(told.partition("holdfast store ")[2]))
+        assert references_in(folder) == []
+
+    def test_is_not_for_whole_buckets(self, s3, bucket):
+        for options in (["--max-age", "7d"], ["--remove"]):
+            told = run("lifecycle", f"s3://{bucket}", *options).stderr
+            assert f"name a LOCATION with a prefix, such as s3://{bucket}/agents" in told
+
+    @pytest.mark.parametrize("options", [[], ["--install"], ["--remove", "--install"], ["--remove", "--max-age", "7d"]])
+    def test_needs_an_age_or_is_to_be_removed(self, s3, options):
+        assert run("lifecycle", s3, *options).exit_code == 2
 
 
 class TestQuantities:
@@ -647,6 +904,9 @@ class TestQuantities:
             ("1000000", 1_000_000),
             ("500KB", 500_000),
             ("2GB", 2 * 10**9),
+            ("2G", 2 * 10**9),
+            ("2M", 2_000_000),
+            ("500k", 500_000),
             ("1.5GiB", 3 * 2**29),
             ("1 kib", 1024),
             ("7b", 7),
@@ -657,7 +917,7 @@ class TestQuantities:
     def test_sizes(self, text, size):
         assert parse_size(text) == size
 
-    @pytest.mark.parametrize("text", ["", "0", "-5", "0.5", "5XB", "KB", "1e9", "2G", "nan", "1,000"])
+    @pytest.mark.parametrize("text", ["", "0", "-5", "0.5", "5XB", "KB", "1e9", "2X", "nan", "1,000"])
     def test_what_is_no_size_is_told_what_is_one(self, text):
         with pytest.raises(InvalidValueError, match=r"1000000, 500KB, 2GB or 1\.5GiB"):
             parse_size(text)

@@ -22,6 +22,8 @@ from holdfast.testing import FakeClock
 
 HOUR, DAY = 3_600, 86_400
 
+pytestmark = pytest.mark.extended
+
 
 async def references_in(storage: Storage) -> set[str]:
     return {entry.reference async for entry in storage.entries()}
@@ -213,7 +215,8 @@ class TestThousandsOfResultsOnS3:
     def objects(self, s3_server, bucket, prefix) -> Iterator[Callable[[], int]]:
         """Counts what the bucket holds, without holdfast."""
         with closing(s3_server.client()) as client:
-            yield lambda: client.list_objects_v2(Bucket=bucket, Prefix=f"{prefix}/")["KeyCount"]
+            listing = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=f"{prefix}/")
+            yield lambda: sum(page["KeyCount"] for page in listing)
 
     @pytest.fixture
     def start(self, open_s3, clock, prefix) -> Callable[..., EvictingStorage]:
@@ -238,6 +241,8 @@ class TestThousandsOfResultsOnS3:
                 await storage.aclose()
                 assert len(latest) <= await asyncio.to_thread(objects) <= a_days_worth + self.EACH_HOUR
             assert await storage.retrieve(latest[-1]) == (b"result", "text/plain")
+            # The clock went on, so reading evicted; the next process shall not find what is just being deleted.
+            await storage.aclose()
         clock.advance(DAY)
         await storage.sweep()
         assert len({eviction.reference for eviction in evicted}) == len(evicted) == 2 * 4 * 12 * self.EACH_HOUR
@@ -252,6 +257,21 @@ class TestThousandsOfResultsOnS3:
         await storage.sweep()
         assert await asyncio.to_thread(objects) == 5 * self.EACH_HOUR + len(latest)
         assert await storage.retrieve(before[-1]) == (b"result", "text/plain")
+
+    async def test_a_restart_finds_all_of_a_backlog_of_more_than_one_page(self, start, clock, objects):
+        """S3 lists a thousand at a time."""
+        backlog = await self.store_at_once(start(TimeToLive(seconds=DAY)), 1_050)
+        assert await asyncio.to_thread(objects) == len(backlog) == 1_050
+        clock.advance(DAY + HOUR)
+        evicted: list[Eviction] = []
+        storage = start(TimeToLive(seconds=DAY), on_evict=evicted.append)
+        latest = await self.work(storage, clock, hours=1)
+        await storage.aclose()
+        assert {eviction.reference for eviction in evicted} == set(backlog)
+        assert await asyncio.to_thread(objects) == len(latest)
+
+    async def store_at_once(self, storage: EvictingStorage, number: int) -> list[str]:
+        return await asyncio.gather(*(storage.store(f"call-{call}", b"result") for call in range(number)))
 
     async def test_what_was_read_yesterday_survives_a_restart(self, start, clock, objects):
         policy = TimeToLive(seconds=DAY, since="use")

@@ -54,6 +54,10 @@ class Deletions:
         """Say whether something is being deleted, so that what a listing still shows of it is not new."""
         return reference in self._pending
 
+    def references(self) -> list[str]:
+        """Return what is being deleted."""
+        return list(self._pending)
+
     @contextmanager
     def pending(self, references: Sequence[str]) -> Iterator[None]:
         """Count *references* as being deleted."""

@@ -66,7 +66,7 @@ class Housekeeping:
             self.inventory,
             self.lock,
             self.clock,
-            is_leaving=self.deletions.is_pending,
+            leaving=self.deletions.references,
             on_complete=self._listing_complete,
         )
         self.uses: UseWriter | None = None
@@ -179,6 +179,8 @@ class Housekeeping:
             before = [held for reference in references if (held := self.inventory.get(reference)) is not None]
             departures = self.inventory.take(references, because, self.clock())
         gone: set[str] = set()
+        for reference in references:
+            self.listing.note_gone(reference)
         try:
             with self.deletions.pending(references):
                 yield (deleting := set(references))
@@ -188,8 +190,6 @@ class Housekeeping:
                 for held in before:
                     if held.reference not in gone:
                         self.inventory.put_back(held)
-        for reference in gone:
-            self.listing.note_gone(reference)
         self.tell([departure for departure in departures if departure.references[0] in gone])
 
     def evict(self, *, all_due: bool = False) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from math import inf
 from typing import Any
 
@@ -39,14 +39,14 @@ class Listing:
         lock: threading.RLock,
         clock: Callable[[], float],
         *,
-        is_leaving: Callable[[str], bool],
+        leaving: Callable[[], Iterable[str]],
         on_complete: Callable[[], Awaitable[None]],
     ) -> None:
         self._inner = inner
         self._inventory = inventory
         self._lock = lock
         self._clock = clock
-        self._is_leaving = is_leaving
+        self._leaving = leaving
         self._on_complete = on_complete
         self._task: asyncio.Task[list[Entry]] | None = None
         self._gone: set[str] = set()
@@ -112,7 +112,8 @@ class Listing:
         task = self._running()
         if task is None:
             self._stores = 0
-            self._gone.clear()
+            # What is being deleted may be listed still, and be gone before the listing is looked at.
+            self._gone = set(self._leaving())
             self._began_at = time.monotonic()
             self._due_at = self._began_at + _LISTED_EVERY
             task = self._task = asyncio.get_running_loop().create_task(self._list())
@@ -153,7 +154,7 @@ class Listing:
                 await asyncio.sleep(0)
 
     def _is_new(self, reference: str) -> bool:
-        return reference not in self._inventory and reference not in self._gone and not self._is_leaving(reference)
+        return reference not in self._inventory and reference not in self._gone
 
 
 async def _end_of(task: asyncio.Task[Any], at_most: float | None = None) -> None:

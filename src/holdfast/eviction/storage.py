@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import timedelta
 from types import TracebackType
@@ -130,7 +131,7 @@ class EvictingStorage:
 
     async def _store(self, key: str, content: bytes, content_type: str) -> str:
         try:
-            with reserved_parameters():
+            with reserved_parameters() if "; holdfast-" in content_type else nullcontext():
                 reference: str = await self._inner.store(key, content, content_type)
         except BaseException:
             self._house.listing.note_lost_store()

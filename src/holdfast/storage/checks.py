@@ -127,8 +127,13 @@ def without_reserved(content_type: str) -> str:
     return _RESERVED.sub("", content_type)
 
 
+@lru_cache(maxsize=256)
+def _has_reserved(content_type: str) -> bool:
+    return _RESERVED.search(content_type) is not None
+
+
 def _check_reserved(content_type: str) -> None:
-    if _RESERVED.search(content_type) and not _MAY_USE_RESERVED.get():
+    if _has_reserved(content_type) and not _MAY_USE_RESERVED.get():
         raise InvalidValueError(
             f"content_type must not have parameters that begin with 'holdfast-', got {content_type[:80]!r}; "
             "they are kept for wrappers such as ScopedStorage and EvictingStorage"
