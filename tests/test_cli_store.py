@@ -752,7 +752,7 @@ class TestGc:
         assert ("Error: odd" in result.stderr) == failed
         assert references_in(folder) == sorted([references[2], *(odd if failed else [])])
 
-    def test_goes_on_with_a_chain_in_which_it_was_killed(self, folder, references):
+    def test_goes_on_with_a_chain_in_which_it_was_killed(self, folder):
         chain = store_chain(folder, [10 * DAY] * 5)
         killed = """
             async def delete(self, reference):
