@@ -184,10 +184,16 @@ class TestDamage:
         assert len(await repaired(folder, NOW)) == 1
         assert beside.exists()
 
-    async def test_is_what_is_larger_than_any_sidecar(self, folder):
+    async def test_is_a_sidecar_of_which_no_storage_reads_the_end(self, folder, monkeypatch):
         path, beside = await store_oddly(folder)
-        beside.write_bytes(beside.read_bytes() + b" " * 70_000)
+        monkeypatch.setattr("holdfast.storage.audit_files._LARGEST_METADATA", beside.stat().st_size - 1)
         assert await kinds_in(folder) == [(path.name, "damaged", True)]
+
+    async def test_is_not_a_long_key(self, folder):
+        storage = FileStorage(folder)
+        reference = await storage.store("k" * 100_000, b"content")
+        assert await repaired(folder) == await findings_in(folder) == []
+        assert (await storage.inspect(reference)).key == "k" * 100_000
 
     @pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to("/etc/passwd")])
     async def test_is_not_what_is_no_sidecar(self, folder, make):

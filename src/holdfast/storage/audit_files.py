@@ -33,7 +33,8 @@ logger = logging.getLogger(__name__)
 _THREADS = WorkerThreads(4, name="holdfast-audit")
 _STEP = 16
 _CHUNK = 1_000_000
-_LARGEST_SIDECAR = 65_536
+# As much as a storage reads: a key may be long, and what is whole for a storage must not be damaged for an audit.
+_LARGEST_METADATA = 100_000_000
 # A sandbox writes a content after its sidecar, and neither in one step; give it so many seconds.
 _GRACE = 3_600.0
 _OPEN = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
@@ -233,7 +234,7 @@ class _Directory:
     @cached_property
     def _legacy_record(self) -> dict[str, str] | CorruptMetadataError:
         try:
-            raw = self._content_of(LEGACY_RECORD, at_most=-1)
+            raw = self._content_of(LEGACY_RECORD)
             return {} if raw is None else read_legacy_record(raw, self._at(LEGACY_RECORD))
         except CorruptMetadataError as error:
             return error
@@ -241,19 +242,15 @@ class _Directory:
             return CorruptMetadataError(f"{LEGACY_RECORD} cannot be read: {error.strerror}")
 
     def _sidecar_of(self, name: str) -> bytes | None:
-        """Read no more of a sidecar than any has: whoever writes to the directory may have put anything there."""
-        content = self._content_of(sidecar_name(name), at_most=_LARGEST_SIDECAR + 1)
-        if content is not None and len(content) > _LARGEST_SIDECAR:
-            raise CorruptMetadataError(f"{self._at(sidecar_name(name))} is larger than any sidecar")
-        return content
+        return self._content_of(sidecar_name(name))
 
-    def _content_of(self, name: str, *, at_most: int) -> bytes | None:
+    def _content_of(self, name: str) -> bytes | None:
         """Read a regular file; whatever else has its name counts as absent, as for a storage."""
         try:
             if not _is_regular(self._at(name)):
                 return None
             with open(self._at(name), "rb", opener=_open_unseen) as file:
-                return file.read(at_most)
+                return file.read(_LARGEST_METADATA)
         except FileNotFoundError:
             return None
 
