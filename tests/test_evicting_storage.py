@@ -755,6 +755,7 @@ async def test_a_backend_s_delete_may_return_something_and_complain_about_nothin
     for _ in range(3):
         await storage.store("key", b"x")
     await storage.aclose()
+    assert len(inner.held) == len(await keys(storage)) == 2
 
 
 async def test_what_cannot_be_deleted_is_counted_once(caplog):

@@ -15,13 +15,13 @@ from holdfast.eviction.labels import labelled
 from holdfast.storage.checks import reserved_parameters
 from holdfast.storage.protocols import Entry, SupportsDelete, SupportsInspect, SupportsTouch, offers
 
-__all__ = ["SAME_MOMENT", "Deletions", "delete_quietly", "is_dead", "mark_leaving", "slices"]
+__all__ = ["AT_ONCE", "SAME_MOMENT", "Deletions", "delete_quietly", "is_dead", "mark_leaving", "slices"]
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_AT_ONCE = 32
+AT_ONCE = 32
 _A_MOMENT = 0.02
 _MOST_WAITING = 1_000
 # File systems keep times less exactly than clocks tell them.
@@ -119,7 +119,7 @@ class Deletions:
             self._timer = None
         self._leave_dead_loops()
         loop = asyncio.get_running_loop()
-        for _ in range(min(len(self._waiting), _AT_ONCE - len(self._under_way))):
+        for _ in range(min(len(self._waiting), AT_ONCE - len(self._under_way))):
             task = loop.create_task(self._work())
             self._under_way[task] = None
             task.add_done_callback(lambda task: self._under_way.pop(task, None))
@@ -172,11 +172,11 @@ class Deletions:
         if self._marks:
             await mark_leaving(self._inner, departure)
         for step in departure.steps:
-            for some in slices(step, _AT_ONCE):
+            for some in slices(step, AT_ONCE):
                 await asyncio.gather(*(delete_quietly(self._inner, eviction.reference) for eviction in some))
 
     async def _inspected(self, references: Sequence[str]) -> AsyncIterator[Entry]:
-        for some in slices(references, _AT_ONCE):
+        for some in slices(references, AT_ONCE):
             for answer in await asyncio.gather(*map(self._inner.inspect, some), return_exceptions=True):
                 if isinstance(answer, Entry):
                     yield answer

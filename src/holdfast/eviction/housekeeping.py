@@ -80,6 +80,7 @@ class Housekeeping:
             return self.inventory.chains_for(content_type, current_links(), parent)
 
     def refuse_if_too_large(self, key: str, size: int, chains: tuple[str, ...]) -> None:
+        """Raise if something of *size*, with the chains that it joins, can never be held."""
         if why := self.inventory.refusal(size, chains):
             raise _too_large(key, why, chains)
 
@@ -121,6 +122,7 @@ class Housekeeping:
             self.uses.note(reference)
 
     async def find(self, reference: str) -> Held | None:
+        """Find an entry under any of its names; None if there is none."""
         try:
             return self.inventory.get(check_reference(reference)) or await self.look_up(reference)
         except KeyError:
@@ -215,6 +217,7 @@ class Housekeeping:
             self.evict(all_due=True)
 
     def leave(self, departures: list[Departure]) -> None:
+        """Delete what left the inventory, at once or soon, and tell."""
         for departure in departures:
             if not self.forgets_at_once:
                 self.deletions.add(departure)
@@ -226,6 +229,7 @@ class Housekeeping:
         self.tell(departures)
 
     def tell(self, departures: list[Departure]) -> None:
+        """Tell the listing and the listener of what left."""
         if self.forgets_at_once and self._on_evict is None:
             return
         for departure in departures:
@@ -267,6 +271,7 @@ class Housekeeping:
         return self.counts_turns and (self.listing.complete or self.inventory.counted_from_start)
 
     def labelled_type(self, held: Held) -> str:
+        """Return the content type to store, with what policies need to know after a restart."""
         return labelled(held.content_type, held.last_turn if self.knows_turn else None, held.chains)
 
 

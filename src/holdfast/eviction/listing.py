@@ -29,7 +29,7 @@ class Listing:
     """Keeps the inventory in step with what the inner storage lists.
 
     The first listing begins with the first operation, and nothing is evicted before it is complete. Later ones run in
-    the background, after as many stores as there are entries.
+    the background, after as many stores as there are entries, and after five minutes.
     """
 
     def __init__(

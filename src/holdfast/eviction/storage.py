@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import timedelta
@@ -12,10 +11,12 @@ from typing import Any
 
 from holdfast.errors import InvalidTypeError, InvalidValueError, NotFoundError, SharedStorageError, StorageError
 from holdfast.eviction.chains import check_parent
+from holdfast.eviction.deletions import AT_ONCE, slices
 from holdfast.eviction.groups import Held
 from holdfast.eviction.housekeeping import Housekeeping
 from holdfast.eviction.labels import labelled, split_label
-from holdfast.eviction.policies import Chains, LeastRecentlyUsed, Policy, TimeToLive, TurnsToLive
+from holdfast.eviction.options import able_to_delete, checked_policies, short_forms, with_policies_of
+from holdfast.eviction.policies import Policy
 from holdfast.storage.checks import (
     LONGEST_MIME_TYPE,
     check_range,
@@ -30,7 +31,6 @@ from holdfast.storage.protocols import (
     Part,
     Storage,
     SupportsClear,
-    SupportsDelete,
     SupportsEntries,
     SupportsRange,
     SupportsTurns,
@@ -40,10 +40,6 @@ from holdfast.storage.tombstones import Eviction
 
 __all__ = ["EvictingStorage"]
 
-logger = logging.getLogger(__name__)
-
-_AT_ONCE = 32
-_AT_A_TIME = 1_000
 _LAST_TURN = 10**12
 _RETRY_DELAYS = (0.1, 0.5, 2.0, 10.0)
 _USES_WRITTEN_AFTER = 5.0
@@ -57,8 +53,8 @@ class EvictingStorage:
     policy, only what is deleted leaves; but the turns after which an InMemoryStorage forgets count here too. Within a
     process, use the inner storage through this wrapper only; other processes may wrap the same directory or bucket.
 
-    Storing never waits for an eviction: unless the inner storage forgets at once, deletions run in the background and
-    are tried again. `aclose` waits for them, and writes down the latest uses.
+    Unless the inner storage forgets at once, deletions run in the background and are tried again. Storing waits for
+    them only when a thousand are due; `aclose` waits for all, and writes down the latest uses.
     """
 
     def __init__(
@@ -76,12 +72,10 @@ class EvictingStorage:
         clock: Callable[[], float] | None = None,
         retry_delays: Sequence[float] = _RETRY_DELAYS,
     ) -> None:
-        self._inner: Any = _able_to_delete(inner)
-        if not isinstance(policies, Iterable):
-            raise InvalidTypeError(f"policies must be a list of policies, got {policies!r}")
-        all_policies = [*more_policies, *policies, *_short_forms(max_entries, max_bytes, ttl, turns, chains=chains)]
-        _check_policies(all_policies)
-        all_policies += _policies_of(inner, all_policies)
+        self._inner: Any = able_to_delete(inner)
+        short = short_forms(max_entries, max_bytes, ttl, turns, chains=chains)
+        given = [*checked_policies(more_policies), *checked_policies(policies), *short]
+        all_policies = with_policies_of(inner, given)
         require_positive("tombstones", tombstones)
         self._house = Housekeeping(
             inner, all_policies, clock=clock, tombstones=tombstones, on_evict=on_evict, retry_delays=retry_delays
@@ -166,14 +160,10 @@ class EvictingStorage:
         """Return what is known of one content, without counting it as used."""
         self._house.evict(all_due=True)
         held = self._house.inventory.get(check_reference(reference)) or await self._house.look_up(reference)
-        if held is None and self._house.inspects:
-            return _as_given(await self._inner.inspect(reference))
-        if held is None:
-            raise NotFoundError(
-                reference, "nothing is known of it here: never stored, deleted or of an earlier process"
-            )
         if self._house.inspects:
-            return _as_given(await self._inner.inspect(held.reference))
+            return _as_given(await self._inner.inspect(reference if held is None else held.reference))
+        if held is None:
+            raise NotFoundError(reference, "nothing is known of it here: never stored, deleted, or of another process")
         return _entry_of(held)
 
     async def delete(self, reference: str) -> None:
@@ -186,9 +176,8 @@ class EvictingStorage:
 
     async def evict(self, references: Iterable[str], because: str) -> None:
         """Forget exactly these. *because* completes "it is gone because …" for whoever asks for one later."""
-        references = list(references)
-        for first in range(0, len(references), _AT_ONCE):
-            await self._house.delete_now(references[first : first + _AT_ONCE], because)
+        for some in slices(list(references), AT_ONCE):
+            await self._house.delete_now(some, because)
 
     async def entries(self) -> AsyncIterator[Entry]:
         """Yield what is held, whichever process stored it."""
@@ -300,26 +289,6 @@ class EvictingStorage:
         await self.aclose()
 
 
-def _short_forms(
-    max_entries: int | None, max_bytes: int | None, ttl: float | timedelta | None, turns: int | None, *, chains: bool
-) -> Iterator[Policy]:
-    if max_entries is not None or max_bytes is not None:
-        yield LeastRecentlyUsed(max_entries=max_entries, max_bytes=max_bytes)
-    if ttl is not None:
-        yield TimeToLive(seconds=ttl.total_seconds() if isinstance(ttl, timedelta) else ttl)
-    if turns is not None:
-        yield TurnsToLive(turns=turns)
-    if chains:
-        yield Chains()
-
-
-def _policies_of(inner: object, policies: Sequence[Policy]) -> Iterator[Policy]:
-    """Yield what *inner* would do by itself, unless a policy is given that does the same."""
-    turns = getattr(inner, "evict_after_turns", None)
-    if turns is not None and not any(isinstance(policy, TurnsToLive) for policy in policies):
-        yield TurnsToLive(turns=turns)
-
-
 def _check_turn(to: int) -> None:
     require_positive("to", to)
     if to > _LAST_TURN:
@@ -333,28 +302,6 @@ def _fitting(content_type: str) -> str:
             f"and {LONGEST_MIME_TYPE:,} are allowed"
         )
     return content_type
-
-
-def _check_policies(policies: Iterable[object]) -> None:
-    for policy in policies:
-        if isinstance(policy, type) or not callable(getattr(policy, "expired", None)):
-            raise InvalidTypeError(
-                f"a policy needs a method expired(entries, now), got {policy!r}; "
-                "for example TimeToLive(seconds=3600) or LeastRecentlyUsed(max_entries=100)"
-            )
-
-
-def _able_to_delete(storage: Storage) -> Storage:
-    """Return *storage* if it, and what it wraps, can delete."""
-    if not offers(storage, SupportsDelete):
-        unable: Any = storage
-        while isinstance(unable, SupportsDelete):
-            unable = getattr(unable, "inner", None)
-        raise InvalidTypeError(
-            f"EvictingStorage needs a storage that can delete, and {type(unable).__name__} has no "
-            "`async delete(reference)`; add one, or use InMemoryStorage, FileStorage or S3Storage"
-        )
-    return storage
 
 
 def _as_given(entry: Entry) -> Entry:

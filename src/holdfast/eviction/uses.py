@@ -7,14 +7,12 @@ import logging
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from holdfast.eviction.deletions import is_dead, slices
+from holdfast.eviction.deletions import AT_ONCE, is_dead, slices
 from holdfast.storage.checks import reserved_parameters
 
 __all__ = ["Use", "UseWriter"]
 
 logger = logging.getLogger(__name__)
-
-_AT_ONCE = 32
 
 
 class Use(NamedTuple):
@@ -52,7 +50,7 @@ class UseWriter:
         await self._write_all()
 
     async def _write_all(self) -> None:
-        for some in slices(list(self._used), _AT_ONCE):
+        for some in slices(list(self._used), AT_ONCE):
             for reference in some:
                 self._used.pop(reference, None)
             await asyncio.gather(*map(self._write_one, some))
