@@ -186,7 +186,7 @@ class TestDamage:
 
     async def test_is_a_sidecar_of_which_no_storage_reads_the_end(self, folder, monkeypatch):
         path, beside = await store_oddly(folder)
-        monkeypatch.setattr("holdfast.storage.audit_files._LARGEST_METADATA", beside.stat().st_size - 1)
+        monkeypatch.setattr("holdfast.storage.audit_files.LARGEST_METADATA", beside.stat().st_size - 1)
         assert await kinds_in(folder) == [(path.name, "damaged", True)]
 
     async def test_is_not_a_long_key(self, folder):

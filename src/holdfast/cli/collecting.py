@@ -13,14 +13,12 @@ from holdfast.cli.quantities import duration_text
 from holdfast.cli.removal import Freed, Removing, free, side_by_side
 from holdfast.errors import HoldfastError, NotFoundError
 from holdfast.eviction import Chains, LeastRecentlyUsed, Policy, TimeToLive
+from holdfast.eviction.deletions import SAME_MOMENT
 from holdfast.eviction.inventory import Departure, Inventory
 from holdfast.storage import Entry
 from holdfast.storage.tombstones import Eviction
 
 __all__ = ["Collected", "collect", "plan", "policies_for", "report"]
-
-# File systems keep times less exactly than clocks tell them.
-_SAME_MOMENT = 0.001
 
 
 @dataclass(slots=True)
@@ -109,7 +107,7 @@ async def _carry_out(
 ) -> None:
     """Write down in *done* what was done, also if something fails then."""
     present = await _present(storage, departure.evictions)
-    if any(entry.last_used > listed[reference].last_used + _SAME_MOMENT for reference, entry in present.items()):
+    if any(entry.last_used > listed[reference].last_used + SAME_MOMENT for reference, entry in present.items()):
         done.spared += departure.evictions
         return
     await free(storage, departure, present, done.freed, dry_run=dry_run)

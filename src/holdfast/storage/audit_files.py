@@ -15,10 +15,17 @@ from os.path import lexists
 from holdfast.errors import CorruptMetadataError
 from holdfast.storage.audit import Checked, Finding, Role
 from holdfast.storage.faults import explained
-from holdfast.storage.metadata import LEGACY_RECORD, describe, describe_by_name, read_legacy_record, sidecar_name
+from holdfast.storage.metadata import (
+    LARGEST_METADATA,
+    LEGACY_RECORD,
+    describe,
+    describe_by_name,
+    read_legacy_record,
+    sidecar_name,
+)
 from holdfast.storage.names import may_be_artifact, parse
 from holdfast.storage.protocols import Entry
-from holdfast.storage.publishing import sweep
+from holdfast.storage.publishing import SIDECAR_GRACE, sweep
 from holdfast.storage.threads import WorkerThreads
 
 try:
@@ -33,10 +40,6 @@ logger = logging.getLogger(__name__)
 _THREADS = WorkerThreads(4, name="holdfast-audit")
 _STEP = 16
 _CHUNK = 1_000_000
-# As much as a storage reads: a key may be long, and what is whole for a storage must not be damaged for an audit.
-_LARGEST_METADATA = 100_000_000
-# A sandbox writes a content after its sidecar, and neither in one step; give it so many seconds.
-_GRACE = 3_600.0
 _OPEN = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 # Times of access are times of use, which an audit is not. Only a file's owner may leave them as they are.
 _UNSEEN = getattr(os, "O_NOATIME", 0)
@@ -221,7 +224,7 @@ class _Directory:
 
     def _is_settled(self, status: os.stat_result) -> bool:
         """Say whether nobody has written to a file for so long that nobody will."""
-        return self._now - status.st_mtime > _GRACE
+        return self._now - status.st_mtime > SIDECAR_GRACE
 
     def _at(self, name: str) -> str:
         return os.path.join(self._path, name)
@@ -250,7 +253,7 @@ class _Directory:
             if not _is_regular(self._at(name)):
                 return None
             with open(self._at(name), "rb", opener=_open_unseen) as file:
-                return file.read(_LARGEST_METADATA)
+                return file.read(LARGEST_METADATA)
         except FileNotFoundError:
             return None
 

@@ -16,6 +16,7 @@ from os.path import normpath
 from holdfast.errors import CorruptMetadataError, NotFoundError, StorageError
 from holdfast.storage.faults import explained
 from holdfast.storage.metadata import (
+    LARGEST_METADATA,
     LEGACY_RECORD,
     Description,
     describe,
@@ -42,8 +43,6 @@ logger = logging.getLogger(__name__)
 
 _THREADS = WorkerThreads(16, name="holdfast-files")
 _QUICK_TO_WRITE = 64_000
-# More than any record of ours; what is cut there does not parse, so it counts as damaged.
-_LARGEST_METADATA = 100_000_000
 _NAMES_TO_TRY = 1_000
 _LISTING_STEP = 256
 # Neither a symlink nor a named pipe in the directory may lead a reader elsewhere or make it wait.
@@ -295,7 +294,7 @@ class LocalDirectory:
     def _content_of(self, name: str) -> bytes | None:
         try:
             with self._opened(name) as descriptor:
-                return _read_fully(descriptor, 0, min(os.fstat(descriptor).st_size, _LARGEST_METADATA))
+                return _read_fully(descriptor, 0, min(os.fstat(descriptor).st_size, LARGEST_METADATA))
         except NotFoundError:
             return None
 

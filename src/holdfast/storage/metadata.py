@@ -18,6 +18,7 @@ from holdfast.storage import names
 from holdfast.storage.checks import is_content_type, without_reserved
 
 __all__ = [
+    "LARGEST_METADATA",
     "LEGACY_RECORD",
     "Description",
     "describe",
@@ -28,6 +29,8 @@ __all__ = [
 ]
 
 LEGACY_RECORD = ".metadata.json"
+# More than any record of ours, as keys may be long; what is cut there does not parse, so it counts as damaged.
+LARGEST_METADATA = 100_000_000
 _UNKNOWN_TYPE = "application/octet-stream"
 
 

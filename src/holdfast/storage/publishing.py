@@ -24,14 +24,23 @@ try:
 except ImportError:
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["lock_for_a_touch", "make_private_directory", "publish", "replace_sidecar", "supported", "sweep"]
+__all__ = [
+    "SIDECAR_GRACE",
+    "lock_for_a_touch",
+    "make_private_directory",
+    "publish",
+    "replace_sidecar",
+    "supported",
+    "sweep",
+]
 
 logger = logging.getLogger(__name__)
 
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 # EBADF: network file systems lock only what was opened for writing.
 _NO_LOCKS_HERE = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EBADF)
-_SIDECAR_GRACE = 3_600.0
+# A sandbox writes a content after its sidecar, and neither in one step; it is given so many seconds.
+SIDECAR_GRACE = 3_600.0
 _WAITS = 2_000
 _WAIT_SECONDS = 0.005
 
@@ -246,7 +255,7 @@ def _remove_orphaned_sidecar(folder: str, name: str, now: float) -> None:
     except FileNotFoundError:
         return
     # In this order: a part becomes the content in one step, so what is neither now is not being written.
-    if age > _SIDECAR_GRACE and not lexists(part) and not lexists(target):
+    if age > SIDECAR_GRACE and not lexists(part) and not lexists(target):
         _remove(sidecar)
 
 
