@@ -121,9 +121,12 @@ class Asked:
         found: Sequence[str] = ()
         try:
             dropped = self._policy.expired(view, now)
-            # Bounded by what there is to drop, in case the policy never ends.
+            # A policy may name what it drops. Bounded by what there is to drop, in case it never ends.
             if dropped != ():
-                found = [_reference(each) for each in islice(dropped, at_most or len(view) + 1)]
+                found = [
+                    each if isinstance(each, str) else each.reference
+                    for each in islice(dropped, at_most or len(view) + 1)
+                ]
             if self._quiet_until is not None and len(found) != at_most:
                 self.quiet_until = float(self._quiet_until(view))
         except Exception:
@@ -134,11 +137,6 @@ class Asked:
             if (in_vain := view.close() - len(found)) > _LOOKS_PER_OPERATION:
                 self._again_at = operation + in_vain // _LOOKS_PER_OPERATION
         return found
-
-
-def _reference(dropped: Candidate | str) -> str:
-    """Return the reference of what a policy drops; it may say it by the reference."""
-    return dropped if isinstance(dropped, str) else dropped.reference
 
 
 def needs_of(policy: Policy) -> frozenset[str]:

@@ -221,11 +221,12 @@ class Housekeeping:
         for departure in departures:
             if not self.forgets_at_once:
                 self.deletions.add(departure)
-            for eviction in departure.evictions:
-                if self.forgets_at_once:
-                    self._inner.discard(eviction.reference)
-                if eviction.was_live:
-                    logger.warning("evicted what is still visible in the conversation: %s", eviction.story)
+            for step in departure.steps:
+                for eviction in step:
+                    if self.forgets_at_once:
+                        self._inner.discard(eviction.reference)
+                    if eviction.was_live:
+                        logger.warning("evicted what is still visible in the conversation: %s", eviction.story)
         self.tell(departures)
 
     def tell(self, departures: list[Departure]) -> None:

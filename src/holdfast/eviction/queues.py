@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from heapq import heapify, heappop, heappush, heapreplace
+from heapq import heapify, heappop, heappush
 from math import inf
 
 from holdfast.eviction.groups import Group
 
 __all__ = ["Orders", "Queue"]
+
+_Item = tuple[float, int, Group]
 
 _FEW = 1_000
 
@@ -35,16 +38,22 @@ class Queue:
     def __init__(self, key: Callable[[Group], tuple[float, int]], groups: Iterable[Group], *, live: bool) -> None:
         self._key = key
         self._live = live
-        self._heap = [(*key(group), group) for group in groups]
+        # What comes in order, as nearly everything does, waits in a run, and only the rest in a heap.
+        self._run: deque[_Item] = deque(sorted((*key(group), group) for group in groups))
+        self._heap: list[_Item] = []
         self._aside: set[Group] = set()
-        heapify(self._heap)
-        self._cleared_at = 2 * len(self._heap) + _FEW
+        self._clear_out()
 
     def push(self, group: Group) -> None:
         """Add a new group; now and then, throw out those that are gone."""
-        heap = self._heap
-        heappush(heap, (*self._key(group), group))
-        if len(heap) + len(self._aside) > self._cleared_at:
+        run = self._run
+        item = (*self._key(group), group)
+        if not run or item > run[-1]:
+            run.append(item)
+        else:
+            heappush(self._heap, item)
+        self._until_cleared -= 1
+        if not self._until_cleared:
             self._clear_out()
 
     def changed(self, group: Group) -> None:
@@ -55,42 +64,54 @@ class Queue:
 
     def since(self) -> float:
         """Return a time or turn that nothing here is before."""
-        return self._heap[0][0] if self._heap else inf
+        front = self._front()
+        return inf if front is None else front[0]
 
     def oldest(self, before: float = inf) -> Iterable[Group]:
         """Return those before a limit, in order. Until the iterator is closed, nothing may be pushed or changed."""
-        return self._oldest(before) if self._heap and self._heap[0][0] < before else ()
+        return self._oldest(before) if self.since() < before else ()
 
     def first(self, before: float = inf) -> Group | None:
         """Return the oldest, if it is before a limit."""
-        heap = self._heap
-        while heap and heap[0][0] < before:
-            number, order, group = heap[0]
+        while (front := self._front()) is not None and front[0] < before:
+            number, order, group = front
             if group.gone:
-                heappop(heap)
+                self._pop()
             elif (group.live > 0) is not self._live:
-                self._aside.add(heappop(heap)[-1])
+                self._pop()
+                self._aside.add(group)
             elif (number, order) != self._key(group):
-                heapreplace(heap, (*self._key(group), group))
+                self._pop()
+                heappush(self._heap, (*self._key(group), group))
             else:
                 return group
         return None
+
+    def _front(self) -> _Item | None:
+        run, heap = self._run, self._heap
+        if not heap:
+            return run[0] if run else None
+        return run[0] if run and run[0] < heap[0] else heap[0]
+
+    def _pop(self) -> _Item:
+        run, heap = self._run, self._heap
+        return run.popleft() if run and (not heap or run[0] < heap[0]) else heappop(heap)
 
     def _oldest(self, before: float) -> Iterator[Group]:
         taken = []
         try:
             while (group := self.first(before)) is not None:
                 yield group
-                taken.append(heappop(self._heap))
+                taken.append(self._pop())
         finally:
-            for item in taken:
-                heappush(self._heap, item)
+            self._run.extendleft(reversed(taken))
 
     def _clear_out(self) -> None:
+        self._run = deque(item for item in self._run if not item[-1].gone)
         self._heap = [item for item in self._heap if not item[-1].gone]
         self._aside = {group for group in self._aside if not group.gone}
         heapify(self._heap)
-        self._cleared_at = 2 * (len(self._heap) + len(self._aside)) + _FEW
+        self._until_cleared = len(self._run) + len(self._heap) + len(self._aside) + _FEW
 
 
 class Orders:
