@@ -8,6 +8,7 @@ import itertools
 import json
 import threading
 import tracemalloc
+from contextlib import suppress
 from datetime import timedelta
 
 import pytest
@@ -708,7 +709,9 @@ def test_one_storage_serves_threads_with_loops_of_their_own(tmp_path):
     async def work():
         for number in range(50):
             reference = await storage.store(f"key_{number}", b"x")
-            await storage.retrieve(reference)
+            # The other threads may have stored twenty since.
+            with suppress(EvictedError):
+                await storage.retrieve(reference)
 
     threads = [threading.Thread(target=lambda: asyncio.run(work())) for _ in range(4)]
     for thread in threads:
