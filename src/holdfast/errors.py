@@ -4,6 +4,7 @@
   x InvalidValueError    (also ValueError)    an argument is outside what is allowed
   x InvalidTypeError     (also TypeError)     an argument is of the wrong type
   x MissingExtraError    (also ImportError)   an optional dependency is not installed
+  x ContextOverflowError                      nothing more can leave, and the context still does not fit
   x StorageError
     + NotFoundError      (also KeyError)      this reference leads to nothing; `.reason` says why
       - EvictedError                          it led to something that was evicted or deleted; tells the story
@@ -19,7 +20,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 __all__ = [
+    "ContextOverflowError",
     "CorruptMetadataError",
     "EvictedError",
     "HoldfastError",
@@ -49,6 +53,19 @@ class InvalidTypeError(HoldfastError, TypeError):
 
 class MissingExtraError(HoldfastError, ImportError):
     """An optional dependency is not installed; the message names the command that installs it."""
+
+
+class ContextOverflowError(HoldfastError):
+    """Nothing more can leave, and the context still does not fit. `best` is the plan that comes nearest, if any."""
+
+    def __init__(self, message: str, tokens: int, limit: int, best: Any = None) -> None:
+        super().__init__(message, tokens, limit, best)
+        self.tokens = tokens
+        self.limit = limit
+        self.best = best
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 class StorageError(HoldfastError):

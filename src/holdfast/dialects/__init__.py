@@ -1,0 +1,11 @@
+"""Providers' message formats, read into `holdfast.messages` and written back."""
+
+from __future__ import annotations
+
+from holdfast.dialects.anthropic import Anthropic
+from holdfast.dialects.converse import Converse
+from holdfast.dialects.detection import dialect_named, dialect_of
+from holdfast.dialects.openai import OpenAI
+from holdfast.dialects.protocol import Dialect
+
+__all__ = ["Anthropic", "Converse", "Dialect", "OpenAI", "dialect_named", "dialect_of"]

@@ -1,0 +1,183 @@
+"""Anthropic Messages: ``{"role": …, "content": "text" or [{"type": "text", …}, {"type": "tool_use", …}, …]}``."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from holdfast.dialects.protocol import (
+    Wire,
+    as_value,
+    no_message,
+    notes_in,
+    role_in,
+    sendable,
+    string_in,
+    unchanged,
+    with_notes,
+)
+from holdfast.messages import (
+    Block,
+    Document,
+    Image,
+    Json,
+    Message,
+    Opaque,
+    Reasoning,
+    Role,
+    Text,
+    ToolResult,
+    ToolUse,
+)
+
+__all__ = ["Anthropic"]
+
+
+class Anthropic:
+    """Messages of Anthropic's API."""
+
+    name = "anthropic"
+
+    def read(self, wire: Any) -> Message:
+        """Return the message that *wire* stands for."""
+        if not isinstance(wire, Mapping):
+            return no_message(wire)
+        role: Role = "assistant" if role_in(wire) == "assistant" else "user"
+        return Message(role, _read_content(wire.get("content"), _READERS), notes_in(wire), wire)
+
+    def write(self, message: Message) -> list[Any]:
+        """Return what *message* was read from, or what it has become since."""
+        if (as_it_came := unchanged(message)) is not None:
+            return as_it_came
+        wire = dict(message.wire) if isinstance(message.wire, Mapping) else {"role": message.role, "content": []}
+        if message.blocks != _read_content(wire.get("content"), _READERS):
+            wire["content"] = _write_content(message.blocks, wire.get("content"))
+        return [with_notes(wire, message.notes)]
+
+    def sendable(self, wires: Iterable[Any]) -> list[Any]:
+        """Return the messages without what no provider may see."""
+        return sendable(wires)
+
+
+def _read_content(content: Any, readers: _Readers) -> tuple[Block, ...]:
+    if isinstance(content, str):
+        return (Text(content),)
+    return tuple([_read_block(wire, readers) for wire in content]) if isinstance(content, list) else ()
+
+
+def _read_block(wire: Any, readers: _Readers) -> Block:
+    if not isinstance(wire, dict):
+        return Opaque("", wire, wire)
+    read = readers.get(kind := string_in(wire, "type"))
+    block = read(wire) if read is not None else None
+    return Opaque(kind, wire, wire) if block is None else block
+
+
+def _text(wire: Wire) -> Block | None:
+    text = wire.get("text")
+    return Text(text, wire) if isinstance(text, str) else None
+
+
+def _tool_use(wire: Wire) -> Block | None:
+    if not isinstance(wire.get("id"), str):
+        return None
+    return ToolUse(wire["id"], string_in(wire, "name"), wire.get("input"), wire)
+
+
+def _tool_result(wire: Wire) -> Block | None:
+    if not isinstance(wire.get("tool_use_id"), str):
+        return None
+    content = _read_content(wire.get("content"), _READERS_IN_RESULTS)
+    return ToolResult(wire["tool_use_id"], content, wire.get("is_error") is True, wire)
+
+
+def _image(wire: Wire) -> Block | None:
+    source = wire.get("source")
+    return Image(string_in(source, "media_type"), _data(source), wire) if isinstance(source, Mapping) else None
+
+
+def _document(wire: Wire) -> Block | None:
+    source = wire.get("source")
+    if not isinstance(source, Mapping):
+        return None
+    return Document(string_in(source, "media_type"), string_in(wire, "title"), _data(source), wire)
+
+
+def _data(source: Mapping[str, Any]) -> bytes | str | None:
+    data = source.get("data")
+    if source.get("type") == "text" and isinstance(data, str):
+        return data.encode("utf-8", "surrogatepass")
+    return data if isinstance(data, (bytes, str)) else None
+
+
+def _thinking(wire: Wire) -> Block | None:
+    return Reasoning(string_in(wire, "thinking"), bool(wire.get("signature")), wire)
+
+
+def _redacted(wire: Wire) -> Block | None:
+    return Reasoning("", True, wire)
+
+
+_Readers = Mapping[str, Callable[[Wire], Block | None]]
+
+_READERS_IN_RESULTS: _Readers = {"text": _text, "image": _image, "document": _document}
+_READERS: _Readers = {
+    **_READERS_IN_RESULTS,
+    "tool_use": _tool_use,
+    "tool_result": _tool_result,
+    "thinking": _thinking,
+    "redacted_thinking": _redacted,
+}
+
+
+def _write_content(blocks: tuple[Block, ...], before: Any) -> Any:
+    """Return the blocks, as plain text where that is what the provider's object held."""
+    if isinstance(before, str) and len(blocks) == 1 and isinstance(blocks[0], Text):
+        return blocks[0].text
+    return [_write_block(block) for block in blocks]
+
+
+def _write_block(block: Block) -> Any:
+    if isinstance(block, ToolResult):
+        return _write_result(block)
+    if isinstance(block, Opaque):
+        return block.value
+    return block.wire if block.wire is not None else _new_block(block)
+
+
+def _write_result(result: ToolResult) -> Wire:
+    if result.wire is not None and not result.edited:
+        wire: Wire = result.wire
+        return wire
+    before = result.wire if result.wire is not None else _new_result(result)
+    return {**before, "content": _write_content(result.content, before.get("content"))}
+
+
+def _new_result(result: ToolResult) -> Wire:
+    wire: Wire = {"type": "tool_result", "tool_use_id": result.tool_use_id}
+    return wire | {"is_error": True} if result.is_error else wire
+
+
+def _new_block(block: Block) -> Wire:
+    match block:
+        case Text(text):
+            return {"type": "text", "text": text}
+        case Json(value):
+            return {"type": "text", "text": json.dumps(value, ensure_ascii=False, default=str)}
+        case ToolUse(id, name, input):
+            return {"type": "tool_use", "id": id, "name": name, "input": as_value(input)}
+        case Image(media_type, data):
+            return {"type": "image", "source": _new_source(media_type, data)}
+        case Document(media_type, name, data):
+            titled = {"title": name} if name else {}
+            return {"type": "document", "source": _new_source(media_type, data), **titled}
+        case Reasoning(text):
+            return {"type": "thinking", "thinking": text}
+    return {"type": "text", "text": str(getattr(block, "value", ""))}
+
+
+def _new_source(media_type: str, data: bytes | str | None) -> Wire:
+    encoded = b64encode(data).decode() if isinstance(data, bytes) else data or ""
+    return {"type": "base64", "media_type": media_type, "data": encoded}

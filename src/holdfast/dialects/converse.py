@@ -1,0 +1,167 @@
+"""Bedrock Converse, which Strands speaks: ``{"role": …, "content": [{"text": …}, {"toolUse": {…}}, …]}``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from holdfast.dialects.protocol import (
+    Wire,
+    as_value,
+    no_message,
+    notes_in,
+    role_in,
+    sendable,
+    string_in,
+    unchanged,
+    with_notes,
+)
+from holdfast.messages import (
+    Block,
+    Document,
+    Image,
+    Json,
+    Message,
+    Opaque,
+    Reasoning,
+    Role,
+    Text,
+    ToolResult,
+    ToolUse,
+)
+
+__all__ = ["Converse"]
+
+
+class Converse:
+    """Messages of Bedrock's Converse API."""
+
+    name = "converse"
+
+    def read(self, wire: Any) -> Message:
+        """Return the message that *wire* stands for."""
+        if not isinstance(wire, Mapping):
+            return no_message(wire)
+        role: Role = "assistant" if role_in(wire) == "assistant" else "user"
+        return Message(role, _read_content(wire.get("content"), _READERS), notes_in(wire), wire)
+
+    def write(self, message: Message) -> list[Any]:
+        """Return what *message* was read from, or what it has become since."""
+        if (as_it_came := unchanged(message)) is not None:
+            return as_it_came
+        wire = dict(message.wire) if isinstance(message.wire, Mapping) else {"role": message.role, "content": []}
+        if message.blocks != _read_content(wire.get("content"), _READERS):
+            wire["content"] = [_write_block(block) for block in message.blocks]
+        return [with_notes(wire, message.notes)]
+
+    def sendable(self, wires: Iterable[Any]) -> list[Any]:
+        """Return the messages without what no provider may see."""
+        return sendable(wires)
+
+
+def _read_content(content: Any, readers: _Readers) -> tuple[Block, ...]:
+    return tuple([_read_block(wire, readers) for wire in content]) if isinstance(content, list) else ()
+
+
+def _read_block(wire: Any, readers: _Readers) -> Block:
+    if isinstance(wire, dict):
+        for kind, value in wire.items():
+            if (read := readers.get(kind)) is not None and (block := read(value, wire)) is not None:
+                return block
+        return Opaque(next((kind for kind in wire if isinstance(kind, str)), ""), wire, wire)
+    return Opaque("", wire, wire)
+
+
+def _text(value: Any, wire: Wire) -> Block | None:
+    return Text(value, wire) if isinstance(value, str) else None
+
+
+def _tool_use(value: Any, wire: Wire) -> Block | None:
+    if not isinstance(value, Mapping) or not isinstance(value.get("toolUseId"), str):
+        return None
+    return ToolUse(value["toolUseId"], string_in(value, "name"), value.get("input"), wire)
+
+
+def _tool_result(value: Any, wire: Wire) -> Block | None:
+    if not isinstance(value, Mapping) or not isinstance(value.get("toolUseId"), str):
+        return None
+    blocks = _read_content(value.get("content"), _READERS_IN_RESULTS)
+    return ToolResult(value["toolUseId"], blocks, value.get("status") == "error", wire)
+
+
+def _json(value: Any, wire: Wire) -> Block | None:
+    return Json(value, wire)
+
+
+def _image(value: Any, wire: Wire) -> Block | None:
+    if not isinstance(value, Mapping):
+        return None
+    return Image(f"image/{string_in(value, 'format')}", _bytes_in(value), wire)
+
+
+def _document(value: Any, wire: Wire) -> Block | None:
+    if not isinstance(value, Mapping):
+        return None
+    return Document(string_in(value, "format"), string_in(value, "name"), _bytes_in(value), wire)
+
+
+def _bytes_in(value: Mapping[str, Any]) -> bytes | str | None:
+    source = value.get("source")
+    data = source.get("bytes") if isinstance(source, Mapping) else None
+    return data if isinstance(data, (bytes, str)) else None
+
+
+def _reasoning(value: Any, wire: Wire) -> Block | None:
+    if not isinstance(value, Mapping):
+        return None
+    said = value.get("reasoningText")
+    text, signature = (said.get("text"), said.get("signature")) if isinstance(said, Mapping) else ("", None)
+    return Reasoning(text if isinstance(text, str) else "", bool(signature) or "redactedContent" in value, wire)
+
+
+_Readers = Mapping[str, Callable[[Any, Wire], Block | None]]
+
+_READERS_IN_RESULTS: _Readers = {"text": _text, "json": _json, "image": _image, "document": _document}
+_READERS: _Readers = {
+    **_READERS_IN_RESULTS,
+    "toolUse": _tool_use,
+    "toolResult": _tool_result,
+    "reasoningContent": _reasoning,
+}
+
+
+def _write_block(block: Block) -> Any:
+    if isinstance(block, ToolResult):
+        return _write_result(block)
+    if isinstance(block, Opaque):
+        return block.value
+    return block.wire if block.wire is not None else _new_block(block)
+
+
+def _write_result(result: ToolResult) -> Wire:
+    if result.wire is not None and not result.edited:
+        wire: Wire = result.wire
+        return wire
+    outer = result.wire if result.wire is not None else {}
+    before = outer.get("toolResult") or {"toolUseId": result.tool_use_id, "status": _STATUS[result.is_error]}
+    return {**outer, "toolResult": {**before, "content": [_write_block(block) for block in result.content]}}
+
+
+_STATUS = {True: "error", False: "success"}
+
+
+def _new_block(block: Block) -> Wire:
+    match block:
+        case Text(text):
+            return {"text": text}
+        case Json(value):
+            return {"json": value}
+        case ToolUse(id, name, input):
+            return {"toolUse": {"toolUseId": id, "name": name, "input": as_value(input)}}
+        case Image(media_type, data):
+            return {"image": {"format": media_type.rpartition("/")[2], "source": {"bytes": data}}}
+        case Document(media_type, name, data):
+            return {"document": {"format": media_type.rpartition("/")[2], "name": name, "source": {"bytes": data}}}
+        case Reasoning(text):
+            return {"reasoningContent": {"reasoningText": {"text": text}}}
+    return {"text": str(getattr(block, "value", ""))}
