@@ -20,8 +20,14 @@ NAMES = [name.removesuffix(".__init__") for name in MODULES]
 FLOORS = [
     {"holdfast.errors"},
     {"holdfast.extras"},
+    {"holdfast.messages"},
+    {"holdfast.dialects", "holdfast.cuts"},
+    {"holdfast.tokens", "holdfast.budget"},
+    {"holdfast.history", "holdfast.hooks", "holdfast.overflow"},
+    {"holdfast.agent_tools"},
     {"holdfast.storage"},
-    {"holdfast.eviction"},
+    {"holdfast.eviction", "holdfast.compression"},
+    {"holdfast.conversation"},
     {"holdfast", "holdfast.testing", "holdfast.cli"},
 ]
 

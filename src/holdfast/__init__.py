@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING
 from holdfast.extras import lazily
 
 if TYPE_CHECKING:
-    from holdfast.errors import HoldfastError, NotFoundError, StorageError
+    from holdfast.compression import ContextCompression, pin_message
+    from holdfast.errors import ContextOverflowError, HoldfastError, NotFoundError, StorageError
     from holdfast.eviction import EvictingStorage
     from holdfast.storage import Entry, FileStorage, InMemoryStorage, Part, S3Storage, ScopedStorage, Storage
+    from holdfast.tokens import estimate_input_tokens
 
 __all__ = [
+    "ContextCompression",
+    "ContextOverflowError",
     "Entry",
     "EvictingStorage",
     "FileStorage",
@@ -23,10 +27,17 @@ __all__ = [
     "ScopedStorage",
     "Storage",
     "StorageError",
+    "estimate_input_tokens",
+    "pin_message",
 ]
 
-_IN_ERRORS = dict.fromkeys(("HoldfastError", "NotFoundError", "StorageError"), "holdfast.errors")
+_IN_ERRORS = ("ContextOverflowError", "HoldfastError", "NotFoundError", "StorageError")
+_IN_COMPRESSION = ("ContextCompression", "pin_message")
 
-_IN_EVICTION = {"EvictingStorage": "holdfast.eviction"}
-
-lazily(globals(), dict.fromkeys(__all__, "holdfast.storage") | _IN_ERRORS | _IN_EVICTION)
+lazily(
+    globals(),
+    dict.fromkeys(__all__, "holdfast.storage")
+    | dict.fromkeys(_IN_ERRORS, "holdfast.errors")
+    | dict.fromkeys(_IN_COMPRESSION, "holdfast.compression")
+    | {"EvictingStorage": "holdfast.eviction", "estimate_input_tokens": "holdfast.tokens"},
+)

@@ -1,0 +1,37 @@
+"""Tools that an agent is given: plain values that any framework's adapter can register."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from holdfast.errors import HoldfastError
+from holdfast.hooks import Conversation
+
+__all__ = ["AgentTool", "ToolAnswer"]
+
+
+@dataclass(frozen=True)
+class ToolAnswer:
+    """What a tool says to the model."""
+
+    text: str
+    is_error: bool = False
+
+
+@dataclass(frozen=True)
+class AgentTool:
+    """A tool by name, with the JSON schema of its input, and what it does with a conversation."""
+
+    name: str
+    description: str
+    input_schema: Mapping[str, Any] = field(repr=False)
+    handler: Callable[[Conversation, Mapping[str, Any]], Awaitable[str]] = field(repr=False)
+
+    async def run(self, conversation: Conversation, arguments: Mapping[str, Any]) -> ToolAnswer:
+        """Do it. What the model got wrong is told to the model, not raised."""
+        try:
+            return ToolAnswer(await self.handler(conversation, arguments))
+        except HoldfastError as error:
+            return ToolAnswer(str(error), is_error=True)

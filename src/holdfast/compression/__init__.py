@@ -1,0 +1,40 @@
+"""Keeping a history within its window: what stays, what leaves, and in which order."""
+
+from __future__ import annotations
+
+from holdfast.compression.config import Compressor, compressor_from
+from holdfast.compression.extractive import extractive_summary
+from holdfast.compression.pins import pin_message, set_pins
+from holdfast.compression.plans import Drop, Edit, Insert, Plan, Rewrite, apply
+from holdfast.compression.plugin import ContextCompression
+from holdfast.compression.protection import Protection, survives_compression
+from holdfast.compression.summarize import Summarize, summary_in
+from holdfast.compression.summary_request import SUMMARY_PROMPT, SummaryRequest
+from holdfast.compression.truncate import Truncate
+from holdfast.compression.window import DEFAULT_WINDOW, ContextWindow
+from holdfast.cuts import legal_cuts
+
+__all__ = [
+    "DEFAULT_WINDOW",
+    "SUMMARY_PROMPT",
+    "Compressor",
+    "ContextCompression",
+    "ContextWindow",
+    "Drop",
+    "Edit",
+    "Insert",
+    "Plan",
+    "Protection",
+    "Rewrite",
+    "Summarize",
+    "SummaryRequest",
+    "Truncate",
+    "apply",
+    "compressor_from",
+    "extractive_summary",
+    "legal_cuts",
+    "pin_message",
+    "set_pins",
+    "summary_in",
+    "survives_compression",
+]

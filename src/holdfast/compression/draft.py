@@ -1,0 +1,155 @@
+"""Edits being collected, and made into a plan that every provider accepts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
+
+from holdfast.compression.plans import Drop, Edit, Insert, Plan, Rewrite
+from holdfast.cuts import answers
+from holdfast.history import History, Unit
+from holdfast.messages import Message, Reasoning, Role, Text
+
+__all__ = ["Draft", "bridge"]
+
+_BRIDGE = "bridge"
+_LEFT_OUT = "[Some earlier messages are no longer shown here.]"
+_NO_REASONING = "[The reasoning that stood here is no longer shown.]"
+_OTHER: dict[Role, Role] = {"user": "assistant", "assistant": "user"}
+
+
+class Draft:
+    """Which units of a history are to leave, and which messages are to be put in the place of others."""
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self._dropped: list[Unit] = []
+        self._rewritten: dict[int, Message] = {}
+        self._summary: Message | None = None
+        self.tokens = history.total
+
+    @property
+    def dropped(self) -> Sequence[Unit]:
+        """The units that leave, oldest first."""
+        return self._dropped
+
+    @property
+    def dropped_messages(self) -> list[Message]:
+        """The messages that leave, as they were."""
+        return [message for unit in self._dropped for message in self._history.messages[unit.start : unit.stop]]
+
+    def message(self, index: int) -> Message:
+        """Return a message as it would be."""
+        return self._rewritten.get(index, self._history.messages[index])
+
+    def drop(self, unit: Unit) -> None:
+        """Let a unit leave. Units are dropped from the oldest on."""
+        self._dropped.append(unit)
+        self.tokens -= sum(map(self._size, range(unit.start, unit.stop))) if self._rewritten else self._whole(unit)
+        for index in range(unit.start, unit.stop) if self._rewritten else ():
+            self._rewritten.pop(index, None)
+
+    def rewrite(self, index: int, message: Message) -> None:
+        """Put *message* in the place of the one at *index*, if it is smaller."""
+        size = self._history.estimator.message(message)
+        if size < (before := self._size(index)):
+            self._rewritten[index] = message
+            self.tokens += size - before
+
+    def summarize(self, summary: Message) -> None:
+        """Put a summary where the first unit left."""
+        self._summary = summary
+
+    def plan(self, reason: str) -> Plan | None:
+        """Return the edits with all that they entail; None if the request would not become smaller."""
+        drops = list(_spans(self._dropped))
+        starts = [drop.start for drop in drops[:1]] + list(self._rewritten)
+        if not starts:
+            return None
+        rewritten = self._rewritten | self._without_bound_reasoning(min(starts), drops)
+        inserts = list(self._at_seams(drops))
+        rewrites = [Rewrite(index, message) for index, message in rewritten.items()]
+        unordered: list[Edit] = [*inserts, *drops, *rewrites]
+        edits = sorted(unordered, key=lambda edit: edit.start)
+        made_here = sum(message.made_as is not None for message in self.dropped_messages)
+        plan = Plan(tuple(edits), self._history.total, self._tokens_after(edits), reason, made_here)
+        return plan if plan.saved > 0 else None
+
+    def _whole(self, unit: Unit) -> int:
+        return self._history.tokens(unit.start, unit.stop)
+
+    def _size(self, index: int) -> int:
+        message = self._rewritten.get(index)
+        return self._history.tokens(index, index + 1) if message is None else self._history.estimator.message(message)
+
+    def _tokens_after(self, edits: Iterable[Edit]) -> int:
+        tokens, estimator = self._history.total, self._history.estimator
+        for edit in edits:
+            if not isinstance(edit, Insert):
+                stop = edit.stop if isinstance(edit, Drop) else edit.start + 1
+                tokens -= self._history.tokens(edit.start, stop)
+            if not isinstance(edit, Drop):
+                tokens += estimator.message(edit.message)
+        return tokens
+
+    def _without_bound_reasoning(self, start: int, drops: Sequence[Drop]) -> dict[int, Message]:
+        """Return the messages after the first edit without reasoning that the provider would refuse there."""
+        bound = self._history.bound_reasoning_after(start)
+        left = [index for index in bound if not any(drop.start <= index < drop.stop for drop in drops)]
+        return {index: _unreasoned(self.message(index)) for index in left}
+
+    def _at_seams(self, drops: Sequence[Drop]) -> Iterator[Insert]:
+        """Yield what has to stand where messages left, so that roles alternate and a user begins."""
+        before: Message | None = None
+        kept_from = 0
+        new = [] if self._summary is None else [self._summary]
+        for drop, following in zip_longest(drops, drops[1:]):
+            kept_until = len(self._history) if following is None else following.start
+            before = self._last_speaker(kept_from, drop.start) or before
+            after = self._first_speaker(drop.stop, kept_until)
+            for message in [*new, *([] if after is None else [after])]:
+                if (role := _needed_between(before, message)) is not None:
+                    yield Insert(drop.start, bridge(role))
+                if message is not after:
+                    yield Insert(drop.start, message)
+                before = message
+            new, kept_from = [], drop.stop
+
+    def _first_speaker(self, start: int, stop: int) -> Message | None:
+        kept = (self._history.messages[index] for index in range(start, stop))
+        return next((message for message in kept if message.role != "system"), None)
+
+    def _last_speaker(self, start: int, stop: int) -> Message | None:
+        kept = (self._history.messages[index] for index in reversed(range(start, stop)))
+        return next((message for message in kept if message.role != "system"), None)
+
+
+def bridge(role: Role) -> Message:
+    """Return what is said where two of the other role would meet."""
+    return Message.of_text(role, _LEFT_OUT, made_as=_BRIDGE)
+
+
+def _spans(units: Iterable[Unit]) -> Iterator[Drop]:
+    """Yield one drop for neighbours that leave together."""
+    span: Drop | None = None
+    for unit in units:
+        if span is not None and span.stop == unit.start:
+            span = Drop(span.start, unit.stop)
+            continue
+        if span is not None:
+            yield span
+        span = Drop(unit.start, unit.stop)
+    if span is not None:
+        yield span
+
+
+def _needed_between(before: Message | None, after: Message) -> Role | None:
+    """Return who has to speak between two messages, or before the first, if somebody has to."""
+    if before is None:
+        return "user" if after.role == "assistant" or answers(after) else None
+    return _OTHER[after.role] if before.role == after.role else None
+
+
+def _unreasoned(message: Message) -> Message:
+    left = tuple(block for block in message.blocks if not (isinstance(block, Reasoning) and block.bound))
+    return message.with_blocks(left or (Text(_NO_REASONING),))

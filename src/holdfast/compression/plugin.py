@@ -1,0 +1,169 @@
+"""Compression as a plugin: before a model call, after an overflow, and after an invocation."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from holdfast.budget import LOW_WATER, TRIGGER, Budget, require_share
+from holdfast.compression.config import Compressor, compressor_from
+from holdfast.compression.plans import Plan
+from holdfast.compression.window import ContextWindow
+from holdfast.dialects import dialect_named
+from holdfast.errors import ContextOverflowError, InvalidValueError
+from holdfast.hooks import AfterInvocation, AfterModelCall, BeforeModelCall, Conversation, HookRegistry
+from holdfast.overflow import is_context_overflow
+from holdfast.tokens import Calibration
+
+__all__ = ["ContextCompression"]
+
+logger = logging.getLogger(__name__)
+
+_MOST_RETRIES = 3
+_WORTH_IT = 0.05
+
+
+class ContextCompression:
+    """Keeps one conversation inside its window.
+
+    *compression* is True, ``"truncate"``, ``"summarize"``, a `Truncate` or `Summarize`, or a mapping of their options
+    with ``method``. *proactive* reduces before a model call from that share of the window on: True means 0.7, False
+    never. *window* is used where the conversation does not say how much its model takes.
+
+    Reducing before a call and after an invocation is best effort: what fails is logged, and the call proceeds. After
+    an overflow the history is reduced and a retry asked for, at most three times, each time with less.
+    """
+
+    def __init__(
+        self,
+        compression: Any = True,
+        *,
+        proactive: bool | float = True,
+        low_water: float = LOW_WATER,
+        window: int | None = None,
+        dialect: str | None = None,
+        count_text: Callable[[str], int] | None = None,
+        calibration: Calibration | None = None,
+        on_reduction: Callable[[Plan], object] | None = None,
+    ) -> None:
+        self.compressor: Compressor = compressor_from(compression)
+        self.window = ContextWindow(
+            trigger=_trigger(proactive),
+            low_water=low_water,
+            window=window,
+            dialect=None if dialect is None else dialect_named(dialect),
+            count_text=count_text,
+            calibration=calibration,
+        )
+        self._on_reduction = on_reduction
+        self._conversation: Conversation | None = None
+        self._retries = 0
+
+    @property
+    def removed_message_count(self) -> int:
+        """How many messages of the conversation left so far."""
+        return self.window.removed_message_count
+
+    def register_hooks(self, registry: HookRegistry) -> None:
+        """Act on the events of one conversation."""
+        registry.add_callback(BeforeModelCall, self.before_model_call)
+        registry.add_callback(AfterModelCall, self.after_model_call)
+        registry.add_callback(AfterInvocation, self.after_invocation)
+
+    async def before_model_call(self, event: BeforeModelCall) -> None:
+        """Reduce the history if it takes more than the trigger's share of the window."""
+        conversation = self._own(event.conversation)
+        if not self.window.is_due(conversation):
+            return
+        self.window.history.verify(conversation.messages)
+        budget = self.window.budget(conversation)
+        try:
+            plan = await self._plan(budget)
+        except ContextOverflowError as error:
+            logger.warning("the next model call may not fit: %s", error)
+            plan = error.best
+        except Exception:
+            # Best effort: the call may still fit, and else the provider says so.
+            logger.exception("the history could not be reduced, so the model call goes on without")
+            return
+        if plan is not None and _is_worth_it(plan, budget):
+            self._carry_out(plan, conversation)
+
+    async def after_model_call(self, event: AfterModelCall) -> None:
+        """Learn from the usage; after an overflow, reduce the history and ask for a retry."""
+        conversation = self._own(event.conversation)
+        if event.error is None:
+            self._retries = 0
+            self.window.meter.learn(conversation, event.usage)
+        elif is_context_overflow(event.error) and self._retries < _MOST_RETRIES:
+            self._retries += 1
+            event.retry = await self._reduce_after(event.error, conversation)
+
+    async def after_invocation(self, event: AfterInvocation) -> None:
+        """Leave at most `window_size` messages, if the compressor has such a bound."""
+        conversation = self._own(event.conversation)
+        self._retries = 0
+        size = self.compressor.window_size
+        if size is None or len(conversation.messages) <= size:
+            return
+        self.window.history.verify(conversation.messages)
+        # As with tokens, further down than needed: so that the next invocations only append.
+        down_to = math.ceil(size * self.window.low_water / (self.window.trigger or 1.0))
+        plan = self.compressor.plan_window(self.window.history, down_to=min(down_to, size))
+        if plan is not None:
+            self._carry_out(plan, conversation)
+
+    def get_state(self) -> dict[str, Any]:
+        """Return what to save with a session, as JSON."""
+        return self.window.get_state()
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from what `get_state` returned."""
+        self.window.restore(state)
+
+    def _own(self, conversation: Conversation) -> Conversation:
+        if self._conversation is None:
+            self._conversation = conversation
+        if self._conversation is not conversation:
+            raise InvalidValueError(
+                "this ContextCompression belongs to another conversation; make one for each conversation"
+            )
+        return conversation
+
+    async def _plan(self, budget: Budget) -> Plan | None:
+        plan = self.compressor.plan(self.window.history, budget)
+        return await plan if inspect.isawaitable(plan) else plan
+
+    async def _reduce_after(self, error: BaseException, conversation: Conversation) -> bool:
+        """Make the history strictly smaller than what did not fit. False if that is impossible, which is logged."""
+        self.window.history.verify(conversation.messages)
+        try:
+            plan = await self._plan(self.window.budget_after_overflow(conversation, error))
+        except ContextOverflowError as overflow:
+            logger.error("after a context overflow, nothing more can leave: %s", overflow)
+            return False
+        if plan is None:
+            logger.error("after a context overflow, nothing can leave: all messages are protected")
+            return False
+        self._carry_out(plan, conversation)
+        return True
+
+    def _carry_out(self, plan: Plan, conversation: Conversation) -> None:
+        self.window.carry_out(plan, conversation)
+        if self._on_reduction is not None:
+            self._on_reduction(plan)
+
+
+def _trigger(proactive: bool | float) -> float | None:
+    if isinstance(proactive, bool):
+        return TRIGGER if proactive else None
+    require_share("proactive", proactive)
+    return float(proactive)
+
+
+def _is_worth_it(plan: Plan, budget: Budget) -> bool:
+    """Say whether a plan frees enough to break the provider's cache for, or has to be."""
+    return plan.saved >= budget.window * _WORTH_IT or plan.tokens_before > budget.limit

@@ -1,0 +1,43 @@
+"""Whatever can summarize, called in one way."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from holdfast.compression.summary_request import SummaryRequest
+from holdfast.errors import InvalidTypeError
+
+__all__ = ["as_summarizer"]
+
+
+def as_summarizer(given: Any) -> Callable[[SummaryRequest], Awaitable[str]] | None:
+    """Return *given* as a summarizer: an async callable as it is, a model that streams in Converse's form wrapped."""
+    if given is None or isinstance(given, _StreamingModel):
+        return given
+    if hasattr(given, "stream"):
+        return _StreamingModel(given)
+    if callable(given):
+        summarizer: Callable[[SummaryRequest], Awaitable[str]] = given
+        return summarizer
+    raise InvalidTypeError(
+        f"summarizer must be an async callable or a model with a stream method, got {type(given).__name__}"
+    )
+
+
+class _StreamingModel:
+    """A framework's model, asked directly: outside of its agent's loop, locks and metrics."""
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+
+    def __repr__(self) -> str:
+        return repr(self._model)
+
+    async def __call__(self, request: SummaryRequest) -> str:
+        messages = [{"role": "user", "content": [{"text": request.prompt}]}]
+        said: list[str] = []
+        async for event in self._model.stream(messages, None, request.system_prompt):
+            delta = event.get("contentBlockDelta", {}).get("delta", {})
+            said.append(delta.get("text", ""))
+        return "".join(said)

@@ -1,0 +1,72 @@
+"""Truncation: the oldest messages leave."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from holdfast.budget import Budget
+from holdfast.compression.options import check_window_size, protection_of
+from holdfast.compression.plans import Plan
+from holdfast.compression.protection import Protection
+from holdfast.compression.reduction import Reduction
+from holdfast.history import History
+
+__all__ = ["Truncate", "plan_window"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Truncate:
+    """Drop the oldest messages that are not protected: the first and last so many are, or *protect* says both.
+
+    After an invocation, at most *window_size* messages stay. When tokens run short, large old tool results are
+    shortened first, then whole messages leave down to the low-water mark, and recent results are shortened last.
+    """
+
+    window_size: int = 40
+    protect_first: int | None = None
+    protect_last: int | None = None
+    protect: Protection | None = None
+    shorten_results: bool = True
+
+    def __post_init__(self) -> None:
+        check_window_size(self.window_size)
+        _ = self.protection
+
+    @cached_property
+    def protection(self) -> Protection:
+        """What stays."""
+        return protection_of(self.protect, self.protect_first, self.protect_last, usually=Protection())
+
+    def plan(self, history: History, budget: Budget) -> Plan | None:
+        """Return what brings *history* down to the budget; None if it is there already, or nothing can leave."""
+        if history.total <= budget.target:
+            return None
+        reduction = Reduction(history, self.protection, shortens=self.shorten_results)
+        reduction.shorten_old_results(budget.target)
+        reduction.drop_oldest(budget.target)
+        return reduction.fitting(budget, "truncated to stay within the window")
+
+    def plan_window(self, history: History, *, down_to: int | None = None) -> Plan | None:
+        """Return what leaves so that at most `window_size` messages stay; *down_to* goes further once it acts."""
+        return plan_window(history, self.window_size, self.protection, down_to=down_to)
+
+
+def plan_window(
+    history: History, window_size: int, protection: Protection, *, down_to: int | None = None
+) -> Plan | None:
+    """Return what leaves so that at most *window_size* messages stay, or *down_to* once there were more."""
+    if len(history) <= window_size:
+        return None
+    at_rest = history.messages[-1].role == "assistant"
+    reduction = Reduction(history, protection, keeps_latest=window_size > 0 or not at_rest)
+    reduction.drop_to_length(window_size if down_to is None else down_to)
+    reason = f"truncated to {window_size} messages"
+    plan = reduction.draft.plan(reason)
+    while plan is not None and _length_after(plan, history) > window_size and reduction.drop_one_more():
+        plan = reduction.draft.plan(reason)
+    return plan
+
+
+def _length_after(plan: Plan, history: History) -> int:
+    return len(history) - plan.removed + plan.inserted

@@ -1,0 +1,139 @@
+"""What leaves is summarized."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+from holdfast.budget import Budget
+from holdfast.compression.plans import Plan
+from holdfast.compression.summarize import Summarize
+from holdfast.compression.summary_request import SUMMARY_PROMPT
+from holdfast.conversation.base import ConversationManager, ProactiveCompressionConfig, raised_for
+from holdfast.errors import ContextOverflowError
+from holdfast.hooks import AfterModelCall, BeforeModelCall, Conversation, HookRegistry
+from holdfast.messages import SUMMARY, Message
+from holdfast.overflow import is_context_overflow
+
+__all__ = ["SummarizingConversationManager"]
+
+logger = logging.getLogger(__name__)
+
+_MOST_RETRIES = 3
+
+
+class SummarizingConversationManager(ConversationManager):
+    """Replaces the oldest messages by a summary, after an overflow and, if asked, before a model call.
+
+    *summary_ratio* is the share of the messages that may leave, oldest first, that a summary replaces at least.
+    *summarizer* is any async callable or a framework's model; without one, a summary is extracted on the spot.
+
+    On the events of an agent, the summarizer is awaited. `reduce_context` cannot wait inside of a running event loop
+    without blocking it, so there it makes an extractive summary; `reduce_context_async` waits.
+    """
+
+    def __init__(
+        self,
+        summary_ratio: float = 0.3,
+        preserve_recent_messages: int = 10,
+        summarizer: Any = None,
+        summarization_system_prompt: str | None = None,
+        *,
+        protect_first: int = 0,
+        proactive_compression: bool | ProactiveCompressionConfig | None = None,
+    ) -> None:
+        super().__init__(proactive_compression=proactive_compression)
+        self._summarize = Summarize(
+            summary_ratio=summary_ratio,
+            protect_first=protect_first,
+            preserve_recent_messages=preserve_recent_messages,
+            summarizer=summarizer,
+            summarization_system_prompt=(
+                SUMMARY_PROMPT if summarization_system_prompt is None else summarization_system_prompt
+            ),
+        )
+        self.summary_ratio = summary_ratio
+        self.preserve_recent_messages = preserve_recent_messages
+        self._summary: Any = None
+        self._retries = 0
+
+    def register_hooks(self, registry: HookRegistry, **kwargs: Any) -> None:
+        """Act on the events of an agent."""
+        super().register_hooks(registry, **kwargs)
+        registry.add_callback(AfterModelCall, self._recover)
+
+    def get_state(self) -> dict[str, Any]:
+        """Return what to save with a session, as JSON."""
+        return {**super().get_state(), "summary_message": self._summary}
+
+    def restore_from_session(self, state: dict[str, Any]) -> list[Any] | None:
+        """Go on from what `get_state` returned, and return the summary to put before the agent's messages, if any."""
+        super().restore_from_session(state)
+        self._summary = state.get("summary_message")
+        return None if self._summary is None else [self._summary]
+
+    def apply_management(self, agent: Any, **kwargs: Any) -> None:
+        """Do nothing: summaries are made when tokens run short."""
+
+    def reduce_context(self, agent: Any, e: Exception | None = None, **kwargs: Any) -> None:
+        """Replace the oldest messages by a summary."""
+        conversation = self._read(agent)
+        budget = self._budget(conversation, e)
+        try:
+            if self._summarize.summarizer is None or _in_event_loop():
+                plan = self._summarize.plan_extractive(self.window.history, budget)
+            else:
+                plan = asyncio.run(self._summarize.plan(self.window.history, budget))
+        except ContextOverflowError as overflow:
+            plan = raised_for(e, overflow)
+        self._carry_out(plan, conversation, e)
+
+    async def reduce_context_async(self, agent: Any, e: Exception | None = None) -> None:
+        """Replace the oldest messages by a summary, without blocking the event loop."""
+        conversation = self._read(agent)
+        try:
+            plan = await self._summarize.plan(self.window.history, self._budget(conversation, e))
+        except ContextOverflowError as overflow:
+            plan = raised_for(e, overflow)
+        self._carry_out(plan, conversation, e)
+
+    async def _compress_proactively(self, event: BeforeModelCall) -> None:
+        if self.window.is_due(event.conversation):
+            try:
+                await self.reduce_context_async(event.conversation)
+            except Exception:
+                # Best effort: the call may still fit, and else the provider says so.
+                logger.exception("the history could not be reduced, so the model call goes on without")
+
+    async def _recover(self, event: AfterModelCall) -> None:
+        if event.error is None:
+            self._retries = 0
+            self.window.meter.learn(event.conversation, event.usage)
+        elif is_context_overflow(event.error) and isinstance(event.error, Exception) and self._retries < _MOST_RETRIES:
+            self._retries += 1
+            await self.reduce_context_async(event.conversation, event.error)
+            event.retry = True
+
+    def _budget(self, conversation: Conversation, e: Exception | None) -> Budget:
+        return self.window.budget(conversation) if e is None else self.window.budget_after_overflow(conversation, e)
+
+    def _carry_out(self, plan: Plan | None, conversation: Conversation, e: Exception | None) -> None:
+        super()._carry_out(plan, conversation, e)
+        if plan is not None:
+            self._summary = self._summary_in(conversation)
+
+    def _summary_in(self, conversation: Conversation) -> Any:
+        def is_summary(pair: tuple[Message, Any]) -> bool:
+            return pair[0].made_as == SUMMARY
+
+        pairs = zip(self.window.history.messages, conversation.messages, strict=False)
+        return next((wire for _, wire in filter(is_summary, pairs)), None)
+
+
+def _in_event_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
