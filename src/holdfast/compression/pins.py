@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from holdfast.agent_tools import AgentTool
 from holdfast.cuts import opens_a_turn
 from holdfast.dialects import OpenAI, dialect_of
+from holdfast.dialects.protocol import with_notes
 from holdfast.errors import InvalidTypeError, InvalidValueError
 from holdfast.hooks import Conversation
-from holdfast.messages import Message, Text, ToolResult
+from holdfast.messages import Json, Message, Text, ToolResult
 from holdfast.tokens import TokenEstimator
 
 __all__ = ["pin_message", "set_pins"]
@@ -27,14 +29,20 @@ def set_pins(messages: list[Any], indices: Iterable[int], *, pinned: bool = True
     `Dialect.sendable` leaves it out.
     """
     dialect = dialect_of(messages) or OpenAI()
-    for index in indices:
-        message = dialect.read(messages[index])
+    for index, message in [(index, dialect.read(_mapping_at(messages, index))) for index in indices]:
         if message.pinned is not pinned:
-            messages[index] = dialect.write(message.with_pin(pinned))[0]
+            messages[index] = with_notes(dict(message.wire), message.with_pin(pinned).notes)
+
+
+def _mapping_at(messages: list[Any], index: int) -> Any:
+    if not isinstance(messages[index], Mapping):
+        kind = type(messages[index]).__name__
+        raise InvalidTypeError(f"message {index + 1} can hold no pin: it is a {kind} and not a mapping")
+    return messages[index]
 
 
 async def _pin(conversation: Conversation, arguments: Mapping[str, Any]) -> str:
-    unknown = sorted(set(arguments) - set(_ARGUMENTS))
+    unknown = [name for name in arguments if name not in _ARGUMENTS]
     if unknown:
         raise InvalidValueError(f"unknown argument {unknown[0]!r}; allowed are {', '.join(_ARGUMENTS)}")
     action = arguments.get("action", "pin")
@@ -74,6 +82,8 @@ def _last(messages: Sequence[Message], count: Any) -> list[int]:
 def _numbered(messages: Sequence[Message], numbers: Any) -> list[int]:
     if not isinstance(numbers, list) or not all(isinstance(n, int) and not isinstance(n, bool) for n in numbers):
         raise InvalidTypeError("messages must be a list of numbers: 1 is the first message, -1 the latest")
+    if not numbers:
+        raise InvalidValueError("messages must name at least one message: 1 is the first, -1 the latest")
     for number in numbers:
         if not (1 <= number <= len(messages) or -len(messages) <= number <= -1):
             raise InvalidValueError(f"there is no message {number}: they go from 1 to {len(messages)}")
@@ -83,8 +93,9 @@ def _numbered(messages: Sequence[Message], numbers: Any) -> list[int]:
 def _containing(messages: Sequence[Message], text: Any) -> list[int]:
     if not isinstance(text, str) or not text.strip():
         raise InvalidValueError("containing must be some text that the messages hold")
-    # The latest message is the call itself, which holds the text that it asks for.
-    found = [index for index, message in enumerate(messages[:-1]) if _holds(message.blocks, text)]
+    # The call itself is the latest message, and may well quote what it asks for.
+    before_the_call = messages[:-1] if any(messages[-1].tool_uses) else messages
+    found = [index for index, message in enumerate(before_the_call) if _holds(message.blocks, text)]
     if not found:
         raise InvalidValueError(f"no message holds {text!r:.120}")
     return found
@@ -93,6 +104,7 @@ def _containing(messages: Sequence[Message], text: Any) -> list[int]:
 def _holds(blocks: Iterable[object], text: str) -> bool:
     return any(
         (isinstance(block, Text) and text in block.text)
+        or (isinstance(block, Json) and text in json.dumps(block.value, ensure_ascii=False, default=str))
         or (isinstance(block, ToolResult) and _holds(block.content, text))
         for block in blocks
     )
@@ -106,7 +118,7 @@ def _answer(action: str, messages: Sequence[Message], chosen: Sequence[int], cha
     tokens = sum(map(TokenEstimator().message, (messages[index] for index in changed)))
     named = [f"{index + 1} ({messages[index].role}: {_quoted(messages[index])})" for index in changed[:_MOST_NAMED]]
     more = f" and {len(changed) - _MOST_NAMED} more" if len(changed) > _MOST_NAMED else ""
-    meaning = "stay when older messages leave" if action == "pin" else "may leave again"
+    meaning = "will not leave with older ones" if action == "pin" else "may leave again"
     return f"{done} {_count(len(changed))}, about {tokens:,} tokens, which {meaning}: {', '.join(named)}{more}."
 
 

@@ -1,4 +1,7 @@
-"""Contract tests and fakes, for this project's tests and for yours. Needs ``pip install 'holdfast[testing]'``."""
+"""Contract tests, fakes, and what providers refuse, for this project's tests and for yours.
+
+Needs ``pip install 'holdfast[testing]'``.
+"""
 
 from __future__ import annotations
 
@@ -9,27 +12,41 @@ from holdfast.extras import lazily
 
 if TYPE_CHECKING:
     from holdfast.testing.contract import StorageContract
+    from holdfast.testing.dialects import DialectContract
     from holdfast.testing.fakes import FakeClock, FlakyStorage, SlowStorage
     from holdfast.testing.machine import storage_machine
     from holdfast.testing.policies import PolicyContract
+    from holdfast.testing.providers import anthropic_problems, converse_problems, openai_problems
 
-__all__ = ["FakeClock", "FlakyStorage", "PolicyContract", "SlowStorage", "StorageContract", "storage_machine"]
+__all__ = [
+    "DialectContract",
+    "FakeClock",
+    "FlakyStorage",
+    "PolicyContract",
+    "SlowStorage",
+    "StorageContract",
+    "anthropic_problems",
+    "converse_problems",
+    "openai_problems",
+    "storage_machine",
+]
+
+_MODULES = {
+    "contract": ("StorageContract",),
+    "dialects": ("DialectContract",),
+    "fakes": ("FakeClock", "FlakyStorage", "SlowStorage"),
+    "machine": ("storage_machine",),
+    "policies": ("PolicyContract",),
+    "providers": ("anthropic_problems", "converse_problems", "openai_problems"),
+}
 
 if "pytest" in sys.modules:
     # So that a failing contract test shows what it compared, in anybody's project.
-    sys.modules["pytest"].register_assert_rewrite(
-        "holdfast.testing.contract", "holdfast.testing.machine", "holdfast.testing.policies"
-    )
+    for module in ("contract", "dialects", "machine", "policies"):
+        sys.modules["pytest"].register_assert_rewrite(f"holdfast.testing.{module}")
 
 lazily(
     globals(),
-    {
-        "FakeClock": "holdfast.testing.fakes",
-        "FlakyStorage": "holdfast.testing.fakes",
-        "PolicyContract": "holdfast.testing.policies",
-        "SlowStorage": "holdfast.testing.fakes",
-        "StorageContract": "holdfast.testing.contract",
-        "storage_machine": "holdfast.testing.machine",
-    },
+    {name: f"holdfast.testing.{module}" for module, names in _MODULES.items() for name in names},
     extra="testing",
 )
