@@ -1,0 +1,390 @@
+"""Truncation and summaries: what leaves, in which order, and what stands there afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from holdfast.budget import Budget
+from holdfast.compression import (
+    Drop,
+    Insert,
+    Plan,
+    Protection,
+    Rewrite,
+    Summarize,
+    SummaryRequest,
+    Truncate,
+    apply,
+    extractive_summary,
+    survives_compression,
+)
+from holdfast.dialects import dialect_named
+from holdfast.errors import ContextOverflowError, InvalidTypeError, InvalidValueError
+from holdfast.history import History
+from holdfast.messages import SUMMARY, Message, Text
+from holdfast.testing import anthropic_problems, converse_problems, openai_problems
+from holdfast.tokens import TokenEstimator
+
+TASK = {"role": "user", "content": [{"text": "Fix the build, and never touch the database."}]}
+
+
+def tokens(text: str) -> int:
+    """A word is a token here, so that the figures can be read."""
+    return len(text.split())
+
+
+def exchange(number: int, words: int = 50, **more: Any) -> list[dict[str, Any]]:
+    use = {"toolUseId": f"t{number}", "name": "run", "input": {"step": number}}
+    result = {"toolUseId": f"t{number}", "status": "success", "content": [{"text": f"line{number} " * words}], **more}
+    return [
+        {"role": "assistant", "content": [{"toolUse": use}]},
+        {"role": "user", "content": [{"toolResult": result}]},
+    ]
+
+
+def loop(count: int, words: int = 50) -> list[dict[str, Any]]:
+    return [TASK, *(message for number in range(count) for message in exchange(number, words))]
+
+
+def chat(count: int, words: int = 20) -> list[dict[str, Any]]:
+    return [{"role": ("user", "assistant")[n % 2], "content": [{"text": f"word{n} " * words}]} for n in range(count)]
+
+
+def read(wires: list[Any], dialect: str = "converse") -> History:
+    history = History(dialect_named(dialect), TokenEstimator(tokens))
+    history.read(wires)
+    return history
+
+
+def after(plan: Plan | None, history: History) -> list[Any]:
+    assert plan is not None
+    wires = history.written(apply(plan, history.messages))
+    problems = {"converse": converse_problems, "anthropic": anthropic_problems, "openai": openai_problems}
+    assert problems[history.dialect.name](history.dialect.sendable(wires)) == []
+    return wires
+
+
+def text_of(wire: dict[str, Any]) -> str:
+    return json.dumps(wire, ensure_ascii=False)
+
+
+# Truncation
+
+
+def test_nothing_happens_below_the_low_water_mark():
+    history = read(loop(5))
+    assert Truncate().plan(history, Budget(window=2 * history.total)) is None
+
+
+def test_the_oldest_leave_first_and_the_task_stays_when_it_is_protected():
+    history = read(loop(40))
+    wires = after(Truncate(protect_first=1).plan(history, Budget(window=1_000)), history)
+    assert wires[0] is TASK
+    assert [use_id(wire) for wire in wires[1:]] == [f"t{n}" for n in range(40 - len(wires) // 2, 40) for _ in "12"]
+
+
+def use_id(wire: dict[str, Any]) -> str:
+    block = wire["content"][0]
+    return (block.get("toolUse") or block["toolResult"])["toolUseId"]
+
+
+def test_many_turns_only_append_after_a_reduction():
+    history = read(loop(40))
+    budget = Budget(window=1_000)
+    plan = Truncate(protect_first=1).plan(history, budget)
+    assert plan.tokens_after <= budget.target < budget.trigger_at
+
+
+def test_a_long_tool_loop_after_one_request_can_be_cut():
+    history = read(loop(100))
+    assert Truncate().plan(history, Budget(window=1_000)).removed > 100
+
+
+def test_a_chat_is_cut_where_a_user_speaks_and_needs_no_bridge():
+    history = read(chat(41))
+    wires = after(Truncate().plan(history, Budget(window=400)), history)
+    assert wires[0]["role"] == "user"
+    assert all(wire in chat(41) for wire in wires)
+
+
+def test_two_users_never_meet():
+    history = read(chat(41))
+    wires = after(Truncate(protect_first=1).plan(history, Budget(window=400)), history)
+    assert [wire["role"] for wire in wires] == [("user", "assistant")[n % 2] for n in range(len(wires))]
+    assert "no longer shown" in text_of(wires[1])
+
+
+def test_large_old_results_are_shortened_before_whole_messages_leave():
+    wires = [TASK, *exchange(0, 5_000), *exchange(1), *exchange(2), *exchange(3)]
+    history = read(wires)
+    plan = Truncate(protect_last=2).plan(history, Budget(window=1_500))
+    assert [type(edit) for edit in plan.edits] == [Rewrite]
+    shortened = text_of(after(plan, history)[2])
+    assert "characters left out" in shortened
+    assert shortened.count("line0") < 400
+
+
+def test_the_largest_of_the_old_results_goes_first():
+    wires = [TASK, *exchange(0, 900), *exchange(1, 4_000), *exchange(2, 900), *exchange(3)]
+    history = read(wires)
+    plan = Truncate(protect_last=2).plan(history, Budget(window=5_000))
+    assert [edit.start for edit in plan.edits] == [4]
+
+
+def test_shortening_can_be_switched_off():
+    history = read([TASK, *exchange(0, 5_000), *exchange(1), *exchange(2)])
+    plan = Truncate(protect_first=1, shorten_results=False).plan(history, Budget(window=1_500))
+    assert [type(edit) for edit in plan.edits] == [Drop]
+
+
+def test_recent_results_are_shortened_last_and_to_a_common_size():
+    wires = [TASK, *(message for n in range(9) for message in exchange(n, 1_400))]
+    history = read(wires)
+    budget = Budget(window=6_000)
+    result = after(Truncate(protect_first=1, protect_last=18).plan(history, budget), history)
+    assert len(result) == len(wires)
+    kept = [text_of(wire).count("line") for wire in result if "toolResult" in wire["content"][0]]
+    assert max(kept) - min(kept) < 10
+    assert sum(kept) > budget.target // 2
+
+
+def test_images_and_documents_in_old_results_become_a_line_of_text():
+    picture = {"image": {"format": "png", "source": {"bytes": b"\x89PNG" + b"x" * 9_000}}}
+    wires = [TASK, *exchange(0, content=[picture, {"text": "a picture"}]), *exchange(1), *exchange(2)]
+    history = read(wires)
+    plan = Truncate(protect_last=4).plan(history, Budget(window=700))
+    assert "image/png: left out" in text_of(after(plan, history)[2])
+
+
+def test_the_error_says_what_is_left_and_what_to_change():
+    wires = [{"role": "user", "content": [{"text": "word " * 5_000}]}]
+    history = read(wires)
+    with pytest.raises(ContextOverflowError) as caught:
+        Truncate().plan(history, Budget(window=1_000, reserved=200, fixed=100))
+    assert (caught.value.tokens, caught.value.limit, caught.value.best) == (history.total, 700, None)
+    for words in ("700 fit", "window of 1,000", "200 reserved", "100 for system prompt and tools", "messages 0 to 0"):
+        assert words in str(caught.value)
+
+
+def test_the_best_there_is_comes_with_the_error():
+    wires = [{"role": "user", "content": [{"text": "word " * 500}]}, *loop(10)[1:]]
+    history = read(wires)
+    with pytest.raises(ContextOverflowError) as caught:
+        Truncate(protect_first=1).plan(history, Budget(window=300))
+    assert caught.value.best.removed == 18
+
+
+def test_at_most_window_size_messages_stay():
+    history = read(chat(101))
+    wires = after(Truncate(window_size=7).plan_window(history), history)
+    assert len(wires) == 7
+    assert Truncate(window_size=101).plan_window(history) is None
+
+
+def test_bridges_count_as_messages_of_the_window():
+    history = read(chat(101))
+    assert len(after(Truncate(window_size=10, protect_first=1).plan_window(history), history)) <= 10
+
+
+def test_system_messages_stay_wherever_they_are():
+    wires = [{"role": "system", "content": "Be brief."}]
+    for number in range(30):
+        wires += [{"role": "user", "content": f"q{number} " * 20}, {"role": "assistant", "content": "a " * 20}]
+        wires += [{"role": "developer", "content": "Be kind."}] if number == 3 else []
+    wires.append({"role": "user", "content": "and now?"})
+    history = read(wires, "openai")
+    result = after(Truncate().plan(history, Budget(window=300)), history)
+    assert [wire["content"] for wire in result if wire["role"] in ("system", "developer")] == ["Be brief.", "Be kind."]
+
+
+def test_signed_reasoning_after_an_edit_leaves_whole_and_unsigned_stays():
+    def thought(signature: str | None) -> dict[str, Any]:
+        said = {"text": "hm"} | ({"signature": signature} if signature else {})
+        return {"role": "assistant", "content": [{"reasoningContent": {"reasoningText": said}}, {"text": "done"}]}
+
+    wires = [TASK, thought("sig0"), *chat(30)[:-1], thought("sig1"), TASK, thought(None), TASK]
+    history = read(wires)
+    result = after(Truncate(protect_first=2, protect_last=4).plan(history, Budget(window=200)), history)
+    assert result[1] is wires[1]
+    assert "sig1" not in text_of({"all": result})
+    assert wires[-2] in result
+
+
+# Protection
+
+
+def test_first_and_last_and_both_at_once():
+    messages = read(chat(10)).messages
+    both = Protection(first=2, last=3)
+    assert [survives_compression(messages, n, both) for n in range(10)] == [n < 2 or n > 6 for n in range(10)]
+
+
+def test_protection_covers_the_partner_by_id_however_far_it_is():
+    messages = read([TASK, *exchange(0), *chat(2), *exchange(1)]).messages
+    assert survives_compression(messages, 2, Protection(first=2))
+    assert not survives_compression(messages, 3, Protection(first=2))
+
+
+def test_a_plain_message_after_the_protected_ones_is_no_partner():
+    messages = read([TASK, {"role": "assistant", "content": [{"text": "ok"}]}, *exchange(0)[1:], *chat(3)]).messages
+    assert not survives_compression(messages, 3, Protection(first=2))
+
+
+def test_a_pin_survives_and_takes_its_pair_along():
+    wires = loop(40)
+    pinned = wires[10] = {**wires[10], "metadata": {"custom": {"pinned": True}}}
+    history = read(wires)
+    result = after(Truncate().plan(history, Budget(window=1_000)), history)
+    assert any(wire is pinned for wire in result)
+    assert any(wire is wires[9] for wire in result)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"protect_first": -1}, InvalidValueError, "protect_first must be 0 or more"),
+        ({"protect_last": 1.5}, InvalidTypeError, "protect_last must be a number of messages"),
+        ({"protect": Protection(first=1), "protect_first": 1}, InvalidValueError, "either protect"),
+        ({"protect": 3}, InvalidTypeError, "protect must be Protection"),
+        ({"protect": {"frist": 1}}, InvalidValueError, "'first' and 'last'"),
+    ],
+)
+@pytest.mark.parametrize("compressor", [Truncate, Summarize])
+def test_wrong_protection_is_refused_when_it_is_built(compressor, options, error, words):
+    with pytest.raises(error, match=words):
+        compressor(**options)
+
+
+# Summaries
+
+
+def summarized(history: History, budget: Budget, **options: Any) -> Plan | None:
+    return asyncio.run(Summarize(**options).plan(history, budget))
+
+
+def test_a_summary_stands_where_messages_left():
+    async def brief(request: SummaryRequest) -> str:
+        return "- Task: fix the build"
+
+    history = read(loop(40))
+    wires = after(summarized(history, Budget(window=1_000), summarizer=brief, protect_first=1, protect_last=4), history)
+    summaries = [wire for wire in wires if "<summary>" in text_of(wire)]
+    assert summaries == [
+        {
+            "role": "user",
+            "content": [{"text": "<summary>\n- Task: fix the build\n</summary>"}],
+            "metadata": {"custom": {"holdfast": "summary"}},
+        }
+    ]
+
+
+def test_an_earlier_summary_is_known_and_replaced():
+    asked: list[SummaryRequest] = []
+
+    async def counting(request: SummaryRequest) -> str:
+        asked.append(request)
+        return f"summary number {len(asked)}"
+
+    wires = loop(40)
+    for _ in range(3):
+        history = read(wires)
+        wires = after(summarized(history, Budget(window=1_500), summarizer=counting, protect_last=4), history)
+        wires += loop(40)[1:] if wires[-1]["role"] == "user" else []
+    assert [request.known for request in asked] == ["", "summary number 1", "summary number 2"]
+    assert text_of({"all": wires}).count("<summary>") == 1
+    assert "summary number 1" in asked[1].prompt
+    assert all(message.made_as is None for request in asked for message in request.messages)
+
+
+def test_the_ratio_is_a_share_of_what_may_leave():
+    history = read(chat(101))
+    budget = Budget(window=history.total, low_water=0.69, trigger=0.7)
+    few = summarized(history, budget, summary_ratio=0.1, protect_first=1, protect_last=0)
+    many = summarized(history, budget, summary_ratio=0.8, protect_first=1, protect_last=0)
+    assert many.removed >= 0.8 * 99 > few.removed >= 0.1 * 99
+    assert "share of the messages that may leave" in Summarize.__doc__
+
+
+@pytest.mark.parametrize("ratio", [0, 0.09, 0.81, 1, -1, "0.3", None, True])
+def test_a_ratio_outside_of_what_makes_sense_is_refused(ratio):
+    with pytest.raises(InvalidValueError, match=r"summary_ratio must be from 0\.1 to 0\.8"):
+        Summarize(summary_ratio=ratio)
+
+
+def test_two_names_for_the_same_thing():
+    assert Summarize(preserve_recent_messages=4).protection == Summarize(protect_last=4).protection
+    assert Summarize().protection == Protection(last=10)
+    with pytest.raises(InvalidValueError, match="mean the same"):
+        Summarize(protect_last=4, preserve_recent_messages=4)
+
+
+def test_a_failing_summarizer_costs_only_the_summary(caplog):
+    async def failing(request: SummaryRequest) -> str:
+        raise ConnectionError("no model there")
+
+    history = read(loop(40))
+    plan = summarized(history, Budget(window=1_000), summarizer=failing, protect_first=1)
+    assert after(plan, history)[0] is TASK
+    assert plan.reason == "truncated, as its summarizer failed (ConnectionError)"
+    assert "no model there" in caplog.text
+
+
+def test_a_request_is_never_larger_than_what_can_be_read():
+    asked: list[SummaryRequest] = []
+
+    async def asking(request: SummaryRequest) -> str:
+        asked.append(request)
+        return "short"
+
+    history = read(loop(400, words=200))
+    summarized(history, Budget(window=2_000), summarizer=asking)
+    assert tokens(asked[0].prompt) <= 2_000
+
+
+def test_an_extractive_summary_is_the_same_each_time_and_bounded():
+    messages = read(
+        [TASK, *exchange(0, 3, content=[{"text": "see src/app/main.py and ORD-4411"}]), *loop(200)[1:]]
+    ).messages
+    summary = extractive_summary(messages, known="the user is called Ada", longest=2_000)
+    assert summary == extractive_summary(messages, known="the user is called Ada", longest=2_000)
+    assert len(summary) <= 2_000
+    for words in ("never touch the database", "run × 201", "src/app/main.py", "ORD-4411", "Ada"):
+        assert words in summary
+
+
+def test_an_extractive_summary_does_not_grow_from_one_to_the_next():
+    known = ""
+    for _ in range(20):
+        known = extractive_summary(read(loop(30)).messages, known=known, longest=1_500)
+        assert len(known) <= 1_500
+
+
+# Plans
+
+
+def test_a_plan_is_applied_without_changing_what_it_was_made_for():
+    messages = [Message.of_text("user", str(n)) for n in range(6)]
+    new = Message.of_text("user", "new")
+    edits = (Drop(0, 2), Insert(3, new), Rewrite(4, new))
+    result = apply(Plan(edits, 10, 5, "tested"), messages)
+    assert [block.text for message in result for block in message.blocks if isinstance(block, Text)] == [
+        "2", "new", "3", "new", "5",
+    ]  # fmt: skip
+    assert len(messages) == 6
+
+
+def test_a_plan_reads_well():
+    assert str(Plan((Drop(0, 3),), 12_000, 5_000, "truncated")) == (
+        "truncated: 12,000 → 5,000 tokens, 3 messages removed, 0 shortened"
+    )
+
+
+def test_a_user_who_writes_summary_tags_is_not_taken_for_a_summary():
+    wires = [{"role": "user", "content": [{"text": "<summary>\nmine\n</summary>"}]}, *chat(41)[1:]]
+    history = read(wires)
+    assert history.messages[0].made_as is None
+    assert Message.of_text("user", "x", made_as=SUMMARY).made_as == SUMMARY
