@@ -19,6 +19,7 @@ _PER_TOOL = 8
 # Where only an address is given, the provider fetches an image of a size that nobody here knows.
 _IMAGE_ELSEWHERE, _DOCUMENT_ELSEWHERE = 1_600, 3_000
 _BYTES_PER_TOKEN_OF_SOUND = 500
+_ENOUGH_OF_AN_IMAGE = 1 << 20
 _FREE_KINDS = frozenset({"cachePoint", "cache_control"})
 
 
@@ -94,7 +95,7 @@ class TokenEstimator:
         return self.json(block.wire) if isinstance(block, Reasoning) and block.wire is not None else 0
 
     def _image(self, image: Image) -> int:
-        data = decoded_base64(image.data) if isinstance(image.data, str) else image.data
+        data = decoded_base64(image.data, _ENOUGH_OF_AN_IMAGE) if isinstance(image.data, str) else image.data
         return _IMAGE_ELSEWHERE if data is None else image_tokens(data)
 
     def _document(self, document: Document) -> int:
