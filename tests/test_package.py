@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import inspect
 import subprocess
 import sys
 from pathlib import Path
@@ -108,6 +109,7 @@ def test_public_functions_and_classes_are_documented():
         f"{module}.{name}"
         for module in NAMES
         for name in importlib.import_module(module).__all__
-        if callable(member := getattr(importlib.import_module(module), name)) and not member.__doc__
+        if inspect.isroutine(member := getattr(importlib.import_module(module), name)) or inspect.isclass(member)
+        if not member.__doc__
     ]
     assert undocumented == []

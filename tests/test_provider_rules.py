@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from recorded import as_anthropic, as_converse, needs_recorded_runs, recorded_runs
 
 from holdfast.errors import MissingExtraError
-from holdfast.testing import providers
 from holdfast.testing.providers import (
     anthropic_problems,
+    converse,
     converse_problems,
     openai_problems,
     prefix_signature,
@@ -378,8 +378,8 @@ def test_botocore_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> N
     def import_without_botocore(module: str, *, extra: str) -> Any:
         raise MissingExtraError(f"{module} is not installed; run: pip install 'holdfast[{extra}]'")
 
-    providers._converse_input.cache_clear()
-    monkeypatch.setattr(providers, "import_extra", import_without_botocore)
+    converse._converse_input.cache_clear()
+    monkeypatch.setattr(converse, "import_extra", import_without_botocore)
     with pytest.raises(MissingExtraError, match=r"pip install 'holdfast\[s3\]'"):
         converse_problems([user(C.hi)])
 
