@@ -60,7 +60,15 @@ def test_links_lead_somewhere(page):
         assert (page.parent / target).exists(), target
 
 
-@pytest.mark.parametrize(("file", "mark"), [("storage.json", "benchmark"), ("eviction.json", "eviction benchmark")])
+@pytest.mark.parametrize(
+    ("file", "mark"),
+    [
+        ("storage.json", "benchmark"),
+        ("eviction.json", "eviction benchmark"),
+        ("tokens.json", "tokens benchmark"),
+        ("compression.json", "compression benchmark"),
+    ],
+)
 def test_the_quoted_figures_are_those_of_the_last_benchmark(file, mark):
     results = json.loads((ROOT / "benchmarks" / file).read_text(encoding="utf-8"))
     quoted = README.read_text(encoding="utf-8").partition(f"<!-- {mark} -->")[2].partition(f"<!-- /{mark} -->")[0]

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, InvalidTypeError
 from holdfast.hooks import Conversation
 
 __all__ = ["AgentTool", "ToolAnswer"]
@@ -32,6 +32,8 @@ class AgentTool:
     async def run(self, conversation: Conversation, arguments: Mapping[str, Any]) -> ToolAnswer:
         """Do it. What the model got wrong is told to the model, not raised."""
         try:
+            if not isinstance(arguments, Mapping):
+                raise InvalidTypeError(f"the arguments must be an object, got {type(arguments).__name__}")
             return ToolAnswer(await self.handler(conversation, arguments))
         except HoldfastError as error:
             return ToolAnswer(str(error), is_error=True)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
 from operator import is_
 from typing import Any, NamedTuple
 
-from holdfast.cuts import Cuts
+from holdfast.cuts import Cuts, answers
 from holdfast.dialects import Dialect, OpenAI, dialect_of
-from holdfast.messages import Json, Message, Opaque, Reasoning, ToolResult, ToolUse
+from holdfast.messages import Block, Json, Message, Opaque, Reasoning, ToolResult, ToolUse
 from holdfast.tokens import TokenEstimator
 
 __all__ = ["History", "Unit"]
@@ -26,6 +27,16 @@ class Unit(NamedTuple):
     stop: int
 
 
+class _Facts(NamedTuple):
+    """What is found out once about a message. `values` differs after a change of what it shares with its wire."""
+
+    tokens: int
+    values: int
+    is_kept: bool
+    is_large_result: bool
+    is_bound: bool
+
+
 class History:
     """Messages with their tokens, and what a compressor asks of them, kept up as messages are added.
 
@@ -37,7 +48,6 @@ class History:
         self.dialect: Dialect = dialect or OpenAI()
         self.estimator = estimator or TokenEstimator()
         self._detects = dialect is None
-        self._wires: list[Any] = []
         self._passed = 0
         self.revision = 0
         self._start_over()
@@ -66,8 +76,10 @@ class History:
         """Take in what *wires*, a provider's messages, have become."""
         given = wires if isinstance(wires, list) else list(wires)
         known = len(self._wires)
-        # Equality of lists takes the same object for equal without looking into it, far faster than any loop here.
-        if self._wires != given[:known] or self._changed_in_place():
+        if not self._goes_on_in(given):
+            self._rearrange(given)
+            known = len(given)
+        if not all(map(self._is_unchanged, self._next_to_look_at())):
             self._read_anew(given)
         elif len(given) > known:
             self._read_on(given[known:])
@@ -80,7 +92,13 @@ class History:
 
     def written(self, messages: Sequence[Message]) -> list[Any]:
         """Return *messages* in the provider's format; what was read and not changed is the very same object."""
-        return [wire for message in messages for wire in self.dialect.write(message)]
+        written: list[Any] = []
+        for message in messages:
+            if message.wire is not None and not message.edited:
+                written.append(message.wire)
+            else:
+                written += self.dialect.write(message)
+        return written
 
     def units(self) -> Iterator[Unit]:
         """Yield what stays or leaves together, oldest first."""
@@ -98,13 +116,44 @@ class History:
         """Return which messages from *index* on hold reasoning that is bound to what stands before it."""
         return self._bound[bisect_left(self._bound, index) :]
 
+    def _start_over(self) -> None:
+        self.revision += 1
+        self.messages: list[Message] = []
+        self._wires: list[Any] = []
+        self._sums = [0]
+        self._facts: list[_Facts] = []
+        self._cuts = Cuts()
+        self._bound: list[int] = []
+        self.kept: list[int] = []
+        self.large_results: list[int] = []
+
     def _read_anew(self, wires: Sequence[Any]) -> None:
         self._detect(wires)
         self._start_over()
-        self.revision += 1
         for wire in wires:
             self._add(self.dialect.read(wire))
+
+    def _rearrange(self, wires: Sequence[Any]) -> None:
+        """Take in *wires*, of which those that are known are taken for unchanged."""
+        if self._detect(wires):
+            self._read_anew(wires)
+            return
+        known = {id(wire): at for at, wire in enumerate(self._wires) if wire is not None}
+        messages, facts = self.messages, self._facts
+        self._start_over()
+        for wire in wires:
+            if (at := known.get(id(wire))) is None:
+                self.messages.append(message := self.dialect.read(wire))
+                self._facts.append(self._facts_of(message))
+            else:
+                self.messages.append(messages[at])
+                self._facts.append(facts[at])
         self._wires = list(wires)
+        self._sums = list(accumulate((fact.tokens for fact in self._facts), initial=0))
+        self._cuts = Cuts(self.messages)
+        self.kept = [at for at, fact in enumerate(self._facts) if fact.is_kept]
+        self.large_results = [at for at, fact in enumerate(self._facts) if fact.is_large_result]
+        self._bound = [at for at, fact in enumerate(self._facts) if fact.is_bound]
 
     def _read_on(self, wires: Sequence[Any]) -> None:
         if self._detect(wires):
@@ -112,7 +161,6 @@ class History:
             return
         for wire in wires:
             self._add(self.dialect.read(wire))
-        self._wires += wires
 
     def _detect(self, wires: Sequence[Any]) -> bool:
         """Look for signs of the dialect as long as there were none; say whether it is another than was thought."""
@@ -121,46 +169,72 @@ class History:
         known, self.dialect, self._detects = self.dialect, found, False
         return found.name != known.name
 
-    def _changed_in_place(self) -> bool:
+    def _goes_on_in(self, wires: list[Any]) -> bool:
+        known = len(self._wires)
+        # Lists of one length are compared without a look at what is the same object: far faster than a loop or a copy.
+        self._wires += wires[known:]
+        try:
+            return self._wires == wires
+        finally:
+            del self._wires[known:]
+
+    def _next_to_look_at(self) -> tuple[int, ...]:
         length = len(self.messages)
         start = self._passed if self._passed < length else 0
         self._passed = start + _IN_PASSING
-        looked_at = (*range(start, min(self._passed, length)), *range(max(length - _LATEST, 0), length))
-        return not all(map(self._is_unchanged, looked_at))
+        return (*range(start, min(self._passed, length)), *range(max(length - _LATEST, 0), length))
 
     def _is_unchanged(self, index: int) -> bool:
-        wire, message = self._wires[index], self.messages[index]
-        if self.dialect.read(wire) != message:
+        message = self.dialect.read(self._wires[index])
+        if message != self.messages[index]:
             return False
-        return not _shares_values(message) or self.estimator.message(message) == self.tokens(index, index + 1)
+        # What is equal may still differ in what is not read, such as the keys of a block that somebody replaced.
+        self.messages[index] = message
+        values = self._facts[index].values
+        return not values or values == _print_of_values(message)
 
-    def _start_over(self) -> None:
-        self.messages: list[Message] = []
-        self._wires = []
-        self._sums = [0]
-        self._cuts = Cuts()
-        self._bound: list[int] = []
-        self.kept: list[int] = []
-        self.large_results: list[int] = []
-
-    def _add(self, message: Message, tokens: int | None = None) -> None:
-        at = len(self.messages)
-        count = self.estimator.message(message) if tokens is None else tokens
+    def _add(self, message: Message) -> None:
+        at, facts = len(self.messages), self._facts_of(message)
         self.messages.append(message)
-        self._sums.append(self._sums[-1] + count)
+        self._wires.append(message.wire)
+        self._facts.append(facts)
+        self._sums.append(self._sums[-1] + facts.tokens)
         self._cuts.add(message)
-        if message.pinned or message.role == "system":
+        if facts.is_kept:
             self.kept.append(at)
-        if any(isinstance(block, Reasoning) and block.bound for block in message.blocks):
-            self._bound.append(at)
-        if count > _LARGE_RESULT and any(isinstance(block, ToolResult) for block in message.blocks):
+        if facts.is_large_result:
             self.large_results.append(at)
+        if facts.is_bound:
+            self._bound.append(at)
+
+    def _facts_of(self, message: Message) -> _Facts:
+        tokens = self.estimator.message(message)
+        return _Facts(
+            tokens,
+            _print_of_values(message),
+            is_kept=message.pinned or message.role == "system",
+            is_large_result=tokens > _LARGE_RESULT and answers(message),
+            is_bound=any(isinstance(block, Reasoning) and block.bound for block in message.blocks),
+        )
 
 
-def _shares_values(message: Message) -> bool:
-    """Say whether a message holds values of the provider's object that may change, so that it never differs from it."""
-    return any(
-        isinstance(block, (ToolUse, Json, Opaque))
-        or (isinstance(block, ToolResult) and any(isinstance(part, (Json, Opaque)) for part in block.content))
-        for block in message.blocks
-    )
+def _print_of_values(message: Message) -> int:
+    """Return a number for the values that a message shares with its wire: it always equals what it is read from."""
+    values = _values_in(message.blocks)
+    try:
+        return hash(repr(values)) if values else 0
+    except (RecursionError, ValueError):
+        # Nested too deeply, or an integer too long to write: no provider could be sent it either.
+        return 0
+
+
+def _values_in(blocks: Iterable[Block]) -> list[Any]:
+    values: list[Any] = []
+    for block in blocks:
+        if isinstance(block, ToolUse) and not isinstance(block.input, str):
+            values.append(block.input)
+        elif isinstance(block, (Json, Opaque)):
+            values.append(block.value)
+        elif isinstance(block, ToolResult):
+            values += _values_in(block.content)
+    return values

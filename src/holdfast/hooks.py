@@ -93,7 +93,7 @@ class HookRegistry:
 
     async def invoke(self, event: _E) -> _E:
         """Tell everybody of *event*, and return it with what they made of it."""
-        for callback in self._callbacks.get(type(event), ()):
+        for callback in tuple(self._callbacks.get(type(event), ())):
             if inspect.isawaitable(answer := callback(event)):
                 await answer
         return event

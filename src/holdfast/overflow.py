@@ -25,7 +25,8 @@ _SENT_AND_LIMIT = (
     re.compile(r"(?P<sent>[\d,]{3,12}) tokens? > (?P<limit>[\d,]{3,12})"),
     re.compile(r"context limit: (?P<sent>[\d,]{3,12}) \+ [\d,]{1,12} > (?P<limit>[\d,]{3,12})"),
     re.compile(
-        r"maximum context length (?:is|of) (?P<limit>[\d,]{3,12}) tokens.{0,80}?\((?P<sent>[\d,]{3,12}) in the messages",
+        r"maximum context length (?:is|of) (?P<limit>[\d,]{3,12}) tokens"
+        r".{0,80}?\((?P<sent>[\d,]{3,12}) in the messages",
         re.DOTALL | re.IGNORECASE,
     ),
     re.compile(

@@ -45,7 +45,7 @@ def compressor_from(config: Any) -> Compressor:
         options = dict(config)
         method = _method(options.pop("method", "truncate"))
         return method(**_known(method, options))
-    if callable(getattr(config, "plan", None)) and callable(getattr(config, "plan_window", None)):
+    if not isinstance(config, type) and all(callable(getattr(config, verb, None)) for verb in ("plan", "plan_window")):
         compressor: Compressor = config
         return compressor
     raise InvalidTypeError(

@@ -31,7 +31,7 @@ def set_pins(messages: list[Any], indices: Iterable[int], *, pinned: bool = True
     dialect = dialect_of(messages) or OpenAI()
     for index, message in [(index, dialect.read(_mapping_at(messages, index))) for index in indices]:
         if message.pinned is not pinned:
-            messages[index] = with_notes(dict(message.wire), message.with_pin(pinned).notes)
+            messages[index] = with_notes(dict(messages[index]), message.with_pin(pinned).notes)
 
 
 def _mapping_at(messages: list[Any], index: int) -> Any:
@@ -104,10 +104,17 @@ def _containing(messages: Sequence[Message], text: Any) -> list[int]:
 def _holds(blocks: Iterable[object], text: str) -> bool:
     return any(
         (isinstance(block, Text) and text in block.text)
-        or (isinstance(block, Json) and text in json.dumps(block.value, ensure_ascii=False, default=str))
+        or (isinstance(block, Json) and text in _as_json(block.value))
         or (isinstance(block, ToolResult) and _holds(block.content, text))
         for block in blocks
     )
+
+
+def _as_json(value: object) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, default=str)
+    except (TypeError, ValueError, RecursionError):
+        return ""
 
 
 def _answer(action: str, messages: Sequence[Message], chosen: Sequence[int], changed: Sequence[int]) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 import logging
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from holdfast.budget import LOW_WATER, TRIGGER, Budget, require_share
@@ -61,6 +61,7 @@ class ContextCompression:
         self._on_reduction = on_reduction
         self._conversation: Conversation | None = None
         self._retries = 0
+        self._enough_until = (0, 0)
 
     @property
     def removed_message_count(self) -> int:
@@ -76,45 +77,31 @@ class ContextCompression:
     async def before_model_call(self, event: BeforeModelCall) -> None:
         """Reduce the history if it takes more than the trigger's share of the window."""
         conversation = self._own(event.conversation)
-        if not self.window.is_due(conversation):
-            return
-        self.window.history.verify(conversation.messages)
-        budget = self.window.budget(conversation)
-        try:
-            plan = await self._plan(budget)
-        except ContextOverflowError as error:
-            logger.warning("the next model call may not fit: %s", error)
-            plan = error.best
-        except Exception:
-            # Best effort: the call may still fit, and else the provider says so.
-            logger.exception("the history could not be reduced, so the model call goes on without")
-            return
-        if plan is not None and _is_worth_it(plan, budget):
-            self._carry_out(plan, conversation)
+        # The call may still fit, and else the provider says so.
+        with _logged("the history could not be reduced, so the model call goes on without"):
+            if self.window.is_due(conversation):
+                await self._reduce_before(conversation)
 
     async def after_model_call(self, event: AfterModelCall) -> None:
         """Learn from the usage; after an overflow, reduce the history and ask for a retry."""
         conversation = self._own(event.conversation)
-        if event.error is None:
-            self._retries = 0
-            self.window.meter.learn(conversation, event.usage)
-        elif is_context_overflow(event.error) and self._retries < _MOST_RETRIES:
-            self._retries += 1
-            event.retry = await self._reduce_after(event.error, conversation)
+        if self.window.is_waiting:
+            return
+        retries, self._retries = self._retries, 0
+        with _logged("nothing could be made of the end of a model call"):
+            if event.error is None:
+                self._learn(conversation, event.usage)
+            elif retries < _MOST_RETRIES and await self._reduce_after(event.error, conversation):
+                self._retries, event.retry = retries + 1, True
 
     async def after_invocation(self, event: AfterInvocation) -> None:
         """Leave at most `window_size` messages, if the compressor has such a bound."""
         conversation = self._own(event.conversation)
-        self._retries = 0
-        size = self.compressor.window_size
-        if size is None or len(conversation.messages) <= size:
+        if self.window.is_waiting:
             return
-        self.window.history.verify(conversation.messages)
-        # As with tokens, further down than needed: so that the next invocations only append.
-        down_to = math.ceil(size * self.window.low_water / (self.window.trigger or 1.0))
-        plan = self.compressor.plan_window(self.window.history, down_to=min(down_to, size))
-        if plan is not None:
-            self._carry_out(plan, conversation)
+        self._retries = 0
+        with _logged("the window could not be applied"):
+            self._apply_window(conversation)
 
     def get_state(self) -> dict[str, Any]:
         """Return what to save with a session, as JSON."""
@@ -133,28 +120,75 @@ class ContextCompression:
             )
         return conversation
 
+    def _learn(self, conversation: Conversation, usage: Any) -> None:
+        # Without any message read, the usage is of a request that nobody announced.
+        if len(self.window.history):
+            self.window.meter.learn(conversation, usage)
+
+    def _apply_window(self, conversation: Conversation) -> None:
+        size = self.compressor.window_size
+        if size is None or len(conversation.messages) <= size:
+            return
+        self.window.history.verify(conversation.messages)
+        # As with tokens, further down than needed: so that the next invocations only append.
+        down_to = math.ceil(size * self.window.low_water / (self.window.trigger or 1.0))
+        plan = self.compressor.plan_window(self.window.history, down_to=min(down_to, size))
+        if plan is not None:
+            self._carry_out(plan, conversation)
+
     async def _plan(self, budget: Budget) -> Plan | None:
-        plan = self.compressor.plan(self.window.history, budget)
-        return await plan if inspect.isawaitable(plan) else plan
+        return await self.window.planned(self.compressor.plan(self.window.history, budget))
+
+    async def _reduce_before(self, conversation: Conversation) -> None:
+        history = self.window.history
+        history.verify(conversation.messages)
+        budget = self.window.budget(conversation)
+        revision, tokens = self._enough_until
+        if history.revision == revision and history.total < min(tokens, budget.limit):
+            return
+        try:
+            plan = await self._plan(budget)
+        except ContextOverflowError as error:
+            logger.warning("the next model call may not fit: %s", error)
+            plan = error.best
+        if plan is not None and _is_worth_it(plan, budget):
+            self._carry_out(plan, conversation)
+        # If little could be done, a summarizer is not asked again for as little, unless more than that changes.
+        self._enough_until = (history.revision, history.total + int(budget.window * _WORTH_IT))
 
     async def _reduce_after(self, error: BaseException, conversation: Conversation) -> bool:
         """Make the history strictly smaller than what did not fit. False if that is impossible, which is logged."""
+        if not is_context_overflow(error):
+            return False
         self.window.history.verify(conversation.messages)
         try:
             plan = await self._plan(self.window.budget_after_overflow(conversation, error))
         except ContextOverflowError as overflow:
-            logger.error("after a context overflow, nothing more can leave: %s", overflow)
-            return False
+            plan = self.window.best_after_overflow(overflow, conversation)
+            if plan is None:
+                logger.error("after a context overflow, nothing more can leave: %s", overflow)
+                return False
         if plan is None:
             logger.error("after a context overflow, nothing can leave: all messages are protected")
             return False
-        self._carry_out(plan, conversation)
+        return self._carry_out(plan, conversation)
+
+    def _carry_out(self, plan: Plan, conversation: Conversation) -> bool:
+        if not self.window.carry_out(plan, conversation):
+            return False
+        if self._on_reduction is not None:
+            with _logged("on_reduction failed"):
+                self._on_reduction(plan)
         return True
 
-    def _carry_out(self, plan: Plan, conversation: Conversation) -> None:
-        self.window.carry_out(plan, conversation)
-        if self._on_reduction is not None:
-            self._on_reduction(plan)
+
+@contextmanager
+def _logged(what: str) -> Iterator[None]:
+    """Log what fails, and go on: compression must not stop an agent that could have gone on without it."""
+    try:
+        yield
+    except Exception:
+        logger.exception("%s", what)
 
 
 def _trigger(proactive: bool | float) -> float | None:

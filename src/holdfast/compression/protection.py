@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from holdfast.errors import InvalidTypeError, InvalidValueError
 from holdfast.history import History, Unit
@@ -31,8 +32,10 @@ class Protection:
 
     def kept_units(self, history: History) -> set[Unit]:
         """Return the units that nothing may leave out or edit."""
-        pinned = {history.unit_at(index) for index in history.kept}
-        return pinned | _units_of(history, 0, self.first)
+        # An earlier summary may stand first. It is no message of the conversation's, and will be replaced.
+        given = (index for index, message in enumerate(history.messages) if message.made_as is None)
+        first = islice(given, min(self.first, len(history)))
+        return {history.unit_at(index) for index in (*history.kept, *first)}
 
     def recent_units(self, history: History, *, at_least: int = 1) -> set[Unit]:
         """Return the units at the end that stay; only when nothing else helps are results in them shortened."""

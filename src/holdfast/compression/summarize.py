@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import math
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
@@ -69,6 +70,8 @@ class Summarize:
             raise InvalidValueError("protect_last and preserve_recent_messages mean the same; give one of them")
         if not isinstance(self.summarization_system_prompt, str):
             raise InvalidTypeError("summarization_system_prompt must be a string")
+        if not isinstance(self.timeout, (int, float)) or isinstance(self.timeout, bool) or not self.timeout > 0:
+            raise InvalidValueError(f"timeout must be a number of seconds above 0, got {self.timeout!r:.80}")
         if self.window_size is not None:
             check_window_size(self.window_size)
         object.__setattr__(self, "summarizer", as_summarizer(self.summarizer))
@@ -76,9 +79,20 @@ class Summarize:
 
     @cached_property
     def protection(self) -> Protection:
-        """What stays: the last ten messages, unless something else is said."""
-        last = self.protect_last if self.preserve_recent_messages is None else self.preserve_recent_messages
-        return protection_of(self.protect, self.protect_first, last, usually=Protection(last=10))
+        """What stays. Unless something else is said, the last ten messages do, as far as there is room for them."""
+        return protection_of(self.protect, self.protect_first, self._last, usually=Protection(last=10))
+
+    @property
+    def _last(self) -> int | None:
+        return self.protect_last if self.preserve_recent_messages is None else self.preserve_recent_messages
+
+    def _protection_within(self, history: History, budget: Budget) -> Protection:
+        """Return what stays; of the latest messages that nobody asked for, only what fits half of the target."""
+        last = self.protection.last
+        if self._last is None and self.protect is None:
+            while last > 1 and history.tokens(max(len(history) - last, 0), len(history)) > budget.target // 2:
+                last -= 1
+        return Protection(first=self.protection.first, last=last)
 
     async def plan(self, history: History, budget: Budget) -> Plan | None:
         """Return what brings *history* down to the budget; None if it is there already, or nothing can leave."""
@@ -87,12 +101,17 @@ class Summarize:
         reduction, request = self._chosen(history, budget)
         if request is None:
             return reduction.fitting(budget, "shortened to stay within the window")
+        revision = history.revision
         try:
             text = await self._summary(request)
         except Exception as error:
             # Whatever a summarizer raises, the history must still fit.
             logger.warning("the summarizer failed, so the history is truncated instead: %r", error)
-            return self._truncated(history, budget, f"its summarizer failed ({type(error).__name__})")
+            why = f"its summarizer failed ({type(error).__name__})"
+            return self._with_what_was_known(history, budget, why) or self._truncated(history, budget, why)
+        if history.revision != revision:
+            # The summary is of messages that somebody changed while it was made.
+            return self.plan_extractive(history, budget)
         return self._summarized(history, budget, reduction, request, text)
 
     def plan_window(self, history: History, *, down_to: int | None = None) -> Plan | None:
@@ -112,12 +131,13 @@ class Summarize:
 
     def _chosen(self, history: History, budget: Budget) -> tuple[Reduction, SummaryRequest | None]:
         """Shorten and choose what is to be summarized; nothing, if shortening is enough."""
-        reduction = Reduction(history, self.protection, shortens=self.shorten_results)
+        protection = self._protection_within(history, budget)
+        reduction = Reduction(history, protection, shortens=self.shorten_results)
         reduction.shorten_old_results(budget.target)
         if reduction.draft.tokens <= budget.target:
             return reduction, None
         longest = _longest(budget)
-        at_least = max(1, round(reduction.old_messages * self.summary_ratio))
+        at_least = math.ceil(reduction.old_messages * self.summary_ratio)
         reduction.drop_oldest(budget.target - longest - _TOKENS_OF_TAGS, at_least=at_least)
         leaving = reduction.draft.dropped_messages
         if not leaving:
@@ -137,15 +157,17 @@ class Summarize:
         answer = self.summarizer(request)
         if not inspect.isawaitable(answer):
             raise InvalidTypeError(f"a summarizer must be async; {self.summarizer!r} answered without being awaited")
-        text = await asyncio.wait_for(answer, self.timeout)
-        if not isinstance(text, str) or not text.strip():
+        text = await _within(self.timeout, answer)
+        if not isinstance(text, str) or not _untagged(text):
             raise InvalidValueError(f"the summarizer answered nothing to use: {text!r:.80}")
         return text
 
     def _summarized(
         self, history: History, budget: Budget, reduction: Reduction, request: SummaryRequest, text: str
     ) -> Plan | None:
-        """Return the plan with a summary in it; where that saves too little, one without."""
+        """Return the plan with a summary in it; where that says nothing or saves too little, one without."""
+        if not _untagged(text):
+            return self._truncated(history, budget, "there was nothing to summarize")
         reduction.draft.summarize(summary_message(text, request))
         try:
             plan = reduction.fitting(budget, "summarized to stay within the window")
@@ -153,8 +175,20 @@ class Summarize:
             plan = None
         return plan or self._truncated(history, budget, "there was no room for a summary")
 
+    def _with_what_was_known(self, history: History, budget: Budget, why: str) -> Plan | None:
+        """Return a truncation that takes the earlier summary over, if there is one and room for it."""
+        reduction, request = self._chosen(history, budget)
+        if request is None or not request.known:
+            return None
+        reduction.draft.summarize(summary_message(request.known, request))
+        try:
+            return reduction.fitting(budget, f"truncated, as {why}")
+        except ContextOverflowError:
+            return None
+
     def _truncated(self, history: History, budget: Budget, why: str) -> Plan | None:
-        plan = Truncate(protect=self.protection, shorten_results=self.shorten_results).plan(history, budget)
+        protection = self._protection_within(history, budget)
+        plan = Truncate(protect=protection, shorten_results=self.shorten_results).plan(history, budget)
         return None if plan is None else replace(plan, reason=f"truncated, as {why}")
 
 
@@ -168,11 +202,29 @@ def summary_in(message: Message) -> str | None:
 
 def summary_message(text: str, request: SummaryRequest) -> Message:
     """Return the message that holds a summary; one that is longer than was asked for is cut."""
-    inner = found.group(1) if (found := _TAGS.fullmatch(text)) is not None else text.strip()
+    inner = _untagged(text).encode("utf-8", "replace").decode()
     tokens = request.estimator.text(inner)
     if tokens > request.longest:
         inner = f"{inner[: len(inner) * request.longest // tokens]} […]"
     return Message.of_text("user", f"<summary>\n{inner}\n</summary>", made_as=SUMMARY)
+
+
+def _untagged(text: str) -> str:
+    return (text if (found := _TAGS.fullmatch(text)) is None else found[1]).strip()
+
+
+async def _within(seconds: float, answer: Awaitable[Any]) -> Any:
+    """Return the answer, unlike `asyncio.wait_for` in time even if whoever answers will not be cancelled."""
+    task = asyncio.ensure_future(answer)
+    try:
+        await asyncio.wait({task}, timeout=seconds)
+        if not task.done():
+            raise TimeoutError(f"no answer within {seconds:g} seconds")
+    finally:
+        task.cancel()
+    if task.cancelled():
+        raise TimeoutError("it was cancelled")
+    return task.result()
 
 
 def _known_in(messages: Sequence[Message]) -> str:

@@ -25,6 +25,7 @@ assume that a call failed unless its result says so. What is known so far is sti
 contradicts it: take it over, and do not write that it comes from a summary."""
 
 _LONGEST_RESULT = 400
+_TOKENS_AROUND = 60
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,11 +55,16 @@ class SummaryRequest:
     def _transcript(self) -> str:
         said = [_rendered(shortened(message, _LONGEST_RESULT, self.estimator)) for message in self.messages]
         text = "\n\n".join(said)
-        tokens = self.estimator.text(text)
-        if tokens <= self.readable:
+        tokens, room = self.estimator.text(text), self._room()
+        if tokens <= room:
             return text
-        half = len(text) * self.readable // tokens // 2
+        half = len(text) * room // tokens // 2
         return f"{text[:half]}\n\n[… the middle of the conversation is left out …]\n\n{text[len(text) - half :]}"
+
+    def _room(self) -> int:
+        """Return how many tokens are left for the conversation beside everything else that is sent."""
+        others = self.estimator.text(self.system_prompt) + self.estimator.text(self.known) + _TOKENS_AROUND
+        return max(self.readable - others, _LONGEST_RESULT)
 
 
 def _rendered(message: Message) -> str:

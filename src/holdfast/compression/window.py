@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from operator import is_
 from typing import Any
 
 from holdfast.budget import LOW_WATER, Budget, require_share
 from holdfast.compression.meter import Meter
 from holdfast.compression.plans import Plan, apply
 from holdfast.dialects import Dialect
-from holdfast.errors import InvalidValueError
+from holdfast.errors import ContextOverflowError, InvalidTypeError, InvalidValueError
 from holdfast.history import History
 from holdfast.hooks import Conversation
 from holdfast.overflow import figures_in
@@ -45,14 +47,16 @@ class ContextWindow:
         self.trigger = trigger
         self.low_water = min(low_water, trigger or 1.0)
         self._window = None if window is None else Budget(window=window).window
+        self._learnt: dict[str, int] = {}
         self.history = History(dialect, TokenEstimator() if count_text is None else TokenEstimator(count_text))
         self.meter = Meter(self.history, calibration or Calibration())
         self.removed_message_count = 0
+        self.is_waiting = False
         self._warned = False
 
     def budget(self, conversation: Conversation) -> Budget:
         """Return the budget for messages, in estimated tokens."""
-        window = conversation.window or self._window or self._default_window()
+        window = self._window_of(conversation)
         budget = Budget(
             window=window,
             reserved=conversation.reserved if conversation.reserved < window else 0,
@@ -63,7 +67,9 @@ class ContextWindow:
         return self.meter.scaled(budget, conversation)
 
     def is_due(self, conversation: Conversation) -> bool:
-        """Read what is new, and say whether the trigger is reached."""
+        """Read what is new, and say whether the trigger is reached. While a plan is waited for, nothing is due."""
+        if self.is_waiting:
+            return False
         self.history.read(conversation.messages)
         return self.trigger is not None and self.history.total >= self.budget(conversation).trigger_at
 
@@ -72,20 +78,45 @@ class ContextWindow:
         sent, limit = figures_in(error)
         if sent is not None:
             self.meter.learn_total(conversation, sent)
-        if limit is not None and conversation.window is None:
-            self._window = limit
+        if limit is not None:
+            self._learnt[conversation.model] = limit
         budget = self.budget(conversation)
         if self.history.total > budget.limit:
             return budget
         return replace(budget.below(int(self.history.total * _SMALLER_EACH_TIME)), trigger=1.0)
 
-    def carry_out(self, plan: Plan, conversation: Conversation) -> None:
-        """Change the framework's list in place. Whatever was appended since the history was read stays."""
+    def best_after_overflow(self, overflow: ContextOverflowError, conversation: Conversation) -> Plan | None:
+        """Return the plan that comes nearest, if it fits the window as far as that is known.
+
+        How much smaller than what was refused a history has to be is a guess, where the provider names no figures.
+        """
+        best: Plan | None = overflow.best
+        return None if best is None or best.tokens_after > self.budget(conversation).limit else best
+
+    async def planned(self, plan: Plan | Awaitable[Plan | None] | None) -> Plan | None:
+        """Return *plan*, waiting for it where needed. A summarizer may use this very agent: hence `is_waiting`."""
+        if not inspect.isawaitable(plan):
+            return plan
+        self.is_waiting = True
+        try:
+            return await plan
+        finally:
+            self.is_waiting = False
+
+    def carry_out(self, plan: Plan, conversation: Conversation) -> bool:
+        """Change the framework's list in place. Whatever was appended since the history was read stays.
+
+        False, and nothing changes, if somebody else put messages in or took them out meanwhile.
+        """
         read = len(self.history)
+        if not self._is_still_there(conversation.messages):
+            logger.warning("the history is not reduced: somebody else changed it meanwhile")
+            return False
         conversation.messages[:read] = self.history.written(apply(plan, self.history.messages))
         self.history.read(conversation.messages)
         self.removed_message_count += plan.removed - plan.made_here
         logger.info("%s", plan)
+        return True
 
     def get_state(self) -> dict[str, Any]:
         """Return what to save with a session, as JSON."""
@@ -93,11 +124,24 @@ class ContextWindow:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from what `get_state` returned."""
+        if not isinstance(state, Mapping):
+            raise InvalidTypeError(f"state must be what get_state() returned, got {type(state).__name__}")
         removed = state.get("removed_message_count")
         if not isinstance(removed, int) or isinstance(removed, bool) or removed < 0:
             raise InvalidValueError(f"the state has no count of removed messages: {removed!r:.80}")
-        self.removed_message_count = removed
         self.meter.calibration.restore(state.get("calibration", {}))
+        self.removed_message_count = removed
+
+    def _is_still_there(self, wires: list[Any]) -> bool:
+        read = [message.wire for message in self.history.messages]
+        return len(read) <= len(wires) and all(map(is_, read, wires))
+
+    def _window_of(self, conversation: Conversation) -> int:
+        """Return the window that was named, or what an overflow said of the model's if that is less."""
+        named, learnt = conversation.window or self._window, self._learnt.get(conversation.model)
+        if named is None or learnt is None:
+            return named or learnt or self._default_window()
+        return min(named, learnt)
 
     def _default_window(self) -> int:
         if not self._warned:

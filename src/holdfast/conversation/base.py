@@ -74,33 +74,33 @@ class ConversationManager(ABC):
         """
 
     def _compress_proactively(self, event: BeforeModelCall) -> Any:
-        if self.window.is_due(event.conversation):
-            try:
+        try:
+            if self.window.is_due(event.conversation):
                 self.reduce_context(event.conversation)
-            except Exception:
-                # Best effort: the call may still fit, and else the provider says so.
-                logger.exception("the history could not be reduced, so the model call goes on without")
+        except Exception:
+            # Best effort: the call may still fit, and else the provider says so.
+            logger.exception("the history could not be reduced, so the model call goes on without")
 
     def _read(self, agent: Any) -> Conversation:
         conversation = conversation_of(agent)
         self.window.history.verify(conversation.messages)
         return conversation
 
+    def _best(self, overflow: ContextOverflowError, conversation: Conversation, e: Exception | None) -> Plan | None:
+        """Return the best there is; after an overflow, if that cannot fit, raise it, and say what is left."""
+        if e is None:
+            logger.warning("the history cannot be reduced enough: %s", overflow)
+            best: Plan | None = overflow.best
+            return best
+        if (best := self.window.best_after_overflow(overflow, conversation)) is None:
+            raise e from overflow
+        return best
+
     def _carry_out(self, plan: Plan | None, conversation: Conversation, e: Exception | None) -> None:
         """Apply a plan. After an overflow there must be one."""
-        if plan is not None:
-            self.window.carry_out(plan, conversation)
-        elif e is not None:
+        done = plan is not None and self.window.carry_out(plan, conversation)
+        if e is not None and not done:
             raise e
-
-
-def raised_for(e: Exception | None, overflow: ContextOverflowError) -> Plan | None:
-    """Return the best there is when nothing is wrong yet; after an overflow, raise it, and say what is left."""
-    if e is None:
-        logger.warning("the history cannot be reduced enough: %s", overflow)
-        best: Plan | None = overflow.best
-        return best
-    raise e from overflow
 
 
 def _threshold(given: object) -> float | None:

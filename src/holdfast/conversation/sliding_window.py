@@ -6,7 +6,7 @@ from typing import Any
 
 from holdfast.compression.plans import Plan
 from holdfast.compression.truncate import Truncate
-from holdfast.conversation.base import ConversationManager, ProactiveCompressionConfig, raised_for
+from holdfast.conversation.base import ConversationManager, ProactiveCompressionConfig
 from holdfast.errors import ContextOverflowError, InvalidTypeError, InvalidValueError
 from holdfast.hooks import BeforeModelCall, Conversation, HookRegistry
 
@@ -71,7 +71,7 @@ class SlidingWindowConversationManager(ConversationManager):
         try:
             plan = self._plan(conversation, e)
         except ContextOverflowError as overflow:
-            plan = raised_for(e, overflow)
+            plan = self._best(overflow, conversation, e)
         self._carry_out(plan, conversation, e)
 
     def _plan(self, conversation: Conversation, e: Exception | None) -> Plan | None:

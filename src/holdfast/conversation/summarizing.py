@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from typing import Any
 
 from holdfast.budget import Budget
 from holdfast.compression.plans import Plan
 from holdfast.compression.summarize import Summarize
 from holdfast.compression.summary_request import SUMMARY_PROMPT
-from holdfast.conversation.base import ConversationManager, ProactiveCompressionConfig, raised_for
-from holdfast.errors import ContextOverflowError
+from holdfast.conversation.base import ConversationManager, ProactiveCompressionConfig
+from holdfast.errors import ContextOverflowError, InvalidTypeError
 from holdfast.hooks import AfterModelCall, BeforeModelCall, Conversation, HookRegistry
 from holdfast.messages import SUMMARY, Message
 from holdfast.overflow import is_context_overflow
@@ -27,7 +28,8 @@ class SummarizingConversationManager(ConversationManager):
     """Replaces the oldest messages by a summary, after an overflow and, if asked, before a model call.
 
     *summary_ratio* is the share of the messages that may leave, oldest first, that a summary replaces at least.
-    *summarizer* is any async callable or a framework's model; without one, a summary is extracted on the spot.
+    *summarizer* is any async callable or a framework's model; without one, a summary is extracted on the spot. If it
+    fails, answers nothing or takes longer than *timeout* seconds, the history is truncated instead, and that is said.
 
     On the events of an agent, the summarizer is awaited. `reduce_context` cannot wait inside of a running event loop
     without blocking it, so there it makes an extractive summary; `reduce_context_async` waits.
@@ -41,12 +43,14 @@ class SummarizingConversationManager(ConversationManager):
         summarization_system_prompt: str | None = None,
         *,
         protect_first: int = 0,
+        timeout: float = 120.0,
         proactive_compression: bool | ProactiveCompressionConfig | None = None,
     ) -> None:
         super().__init__(proactive_compression=proactive_compression)
         self._summarize = Summarize(
             summary_ratio=summary_ratio,
             protect_first=protect_first,
+            timeout=timeout,
             preserve_recent_messages=preserve_recent_messages,
             summarizer=summarizer,
             summarization_system_prompt=(
@@ -70,7 +74,10 @@ class SummarizingConversationManager(ConversationManager):
     def restore_from_session(self, state: dict[str, Any]) -> list[Any] | None:
         """Go on from what `get_state` returned, and return the summary to put before the agent's messages, if any."""
         super().restore_from_session(state)
-        self._summary = state.get("summary_message")
+        summary = state.get("summary_message")
+        if summary is not None and not isinstance(summary, Mapping):
+            raise InvalidTypeError(f"the state's summary_message must be a message, got {type(summary).__name__}")
+        self._summary = summary
         return None if self._summary is None else [self._summary]
 
     def apply_management(self, agent: Any, **kwargs: Any) -> None:
@@ -86,34 +93,36 @@ class SummarizingConversationManager(ConversationManager):
             else:
                 plan = asyncio.run(self._summarize.plan(self.window.history, budget))
         except ContextOverflowError as overflow:
-            plan = raised_for(e, overflow)
+            plan = self._best(overflow, conversation, e)
         self._carry_out(plan, conversation, e)
 
     async def reduce_context_async(self, agent: Any, e: Exception | None = None) -> None:
         """Replace the oldest messages by a summary, without blocking the event loop."""
         conversation = self._read(agent)
         try:
-            plan = await self._summarize.plan(self.window.history, self._budget(conversation, e))
+            planning = self._summarize.plan(self.window.history, self._budget(conversation, e))
+            plan = await self.window.planned(planning)
         except ContextOverflowError as overflow:
-            plan = raised_for(e, overflow)
+            plan = self._best(overflow, conversation, e)
         self._carry_out(plan, conversation, e)
 
     async def _compress_proactively(self, event: BeforeModelCall) -> None:
-        if self.window.is_due(event.conversation):
-            try:
+        try:
+            if self.window.is_due(event.conversation):
                 await self.reduce_context_async(event.conversation)
-            except Exception:
-                # Best effort: the call may still fit, and else the provider says so.
-                logger.exception("the history could not be reduced, so the model call goes on without")
+        except Exception:
+            # Best effort: the call may still fit, and else the provider says so.
+            logger.exception("the history could not be reduced, so the model call goes on without")
 
     async def _recover(self, event: AfterModelCall) -> None:
+        if self.window.is_waiting:
+            return
+        retries, self._retries = self._retries, 0
         if event.error is None:
-            self._retries = 0
             self.window.meter.learn(event.conversation, event.usage)
-        elif is_context_overflow(event.error) and isinstance(event.error, Exception) and self._retries < _MOST_RETRIES:
-            self._retries += 1
+        elif is_context_overflow(event.error) and isinstance(event.error, Exception) and retries < _MOST_RETRIES:
             await self.reduce_context_async(event.conversation, event.error)
-            event.retry = True
+            self._retries, event.retry = retries + 1, True
 
     def _budget(self, conversation: Conversation, e: Exception | None) -> Budget:
         return self.window.budget(conversation) if e is None else self.window.budget_after_overflow(conversation, e)

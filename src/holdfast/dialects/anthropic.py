@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from holdfast.dialects.protocol import (
+    MAPPING,
     Wire,
     as_value,
     no_message,
     notes_in,
-    role_in,
     sendable,
     string_in,
     unchanged,
@@ -42,16 +42,16 @@ class Anthropic:
 
     def read(self, wire: Any) -> Message:
         """Return the message that *wire* stands for."""
-        if not isinstance(wire, Mapping):
+        if not isinstance(wire, MAPPING):
             return no_message(wire)
-        role: Role = "assistant" if role_in(wire) == "assistant" else "user"
+        role: Role = "assistant" if wire.get("role") == "assistant" else "user"
         return Message(role, _read_content(wire.get("content"), _READERS), notes_in(wire), wire)
 
     def write(self, message: Message) -> list[Any]:
         """Return what *message* was read from, or what it has become since."""
         if (as_it_came := unchanged(message)) is not None:
             return as_it_came
-        wire = dict(message.wire) if isinstance(message.wire, Mapping) else {"role": message.role, "content": []}
+        wire = dict(message.wire) if isinstance(message.wire, MAPPING) else {"role": message.role, "content": []}
         if message.blocks != _read_content(wire.get("content"), _READERS):
             wire["content"] = _write_content(message.blocks, wire.get("content"))
         return [with_notes(wire, message.notes)]
@@ -95,12 +95,12 @@ def _tool_result(wire: Wire) -> Block | None:
 
 def _image(wire: Wire) -> Block | None:
     source = wire.get("source")
-    return Image(string_in(source, "media_type"), _data(source), wire) if isinstance(source, Mapping) else None
+    return Image(string_in(source, "media_type"), _data(source), wire) if isinstance(source, MAPPING) else None
 
 
 def _document(wire: Wire) -> Block | None:
     source = wire.get("source")
-    if not isinstance(source, Mapping):
+    if not isinstance(source, MAPPING):
         return None
     return Document(string_in(source, "media_type"), string_in(wire, "title"), _data(source), wire)
 

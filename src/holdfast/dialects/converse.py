@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from holdfast.dialects.protocol import (
+    MAPPING,
     Wire,
     as_value,
     no_message,
     notes_in,
-    role_in,
     sendable,
     string_in,
     unchanged,
@@ -40,16 +40,16 @@ class Converse:
 
     def read(self, wire: Any) -> Message:
         """Return the message that *wire* stands for."""
-        if not isinstance(wire, Mapping):
+        if not isinstance(wire, MAPPING):
             return no_message(wire)
-        role: Role = "assistant" if role_in(wire) == "assistant" else "user"
+        role: Role = "assistant" if wire.get("role") == "assistant" else "user"
         return Message(role, _read_content(wire.get("content"), _READERS), notes_in(wire), wire)
 
     def write(self, message: Message) -> list[Any]:
         """Return what *message* was read from, or what it has become since."""
         if (as_it_came := unchanged(message)) is not None:
             return as_it_came
-        wire = dict(message.wire) if isinstance(message.wire, Mapping) else {"role": message.role, "content": []}
+        wire = dict(message.wire) if isinstance(message.wire, MAPPING) else {"role": message.role, "content": []}
         if message.blocks != _read_content(wire.get("content"), _READERS):
             wire["content"] = [_write_block(block) for block in message.blocks]
         return [with_notes(wire, message.notes)]
@@ -77,13 +77,13 @@ def _text(value: Any, wire: Wire) -> Block | None:
 
 
 def _tool_use(value: Any, wire: Wire) -> Block | None:
-    if not isinstance(value, Mapping) or not isinstance(value.get("toolUseId"), str):
+    if not isinstance(value, MAPPING) or not isinstance(value.get("toolUseId"), str):
         return None
     return ToolUse(value["toolUseId"], string_in(value, "name"), value.get("input"), wire)
 
 
 def _tool_result(value: Any, wire: Wire) -> Block | None:
-    if not isinstance(value, Mapping) or not isinstance(value.get("toolUseId"), str):
+    if not isinstance(value, MAPPING) or not isinstance(value.get("toolUseId"), str):
         return None
     blocks = _read_content(value.get("content"), _READERS_IN_RESULTS)
     return ToolResult(value["toolUseId"], blocks, value.get("status") == "error", wire)
@@ -94,28 +94,28 @@ def _json(value: Any, wire: Wire) -> Block | None:
 
 
 def _image(value: Any, wire: Wire) -> Block | None:
-    if not isinstance(value, Mapping):
+    if not isinstance(value, MAPPING):
         return None
     return Image(f"image/{string_in(value, 'format')}", _bytes_in(value), wire)
 
 
 def _document(value: Any, wire: Wire) -> Block | None:
-    if not isinstance(value, Mapping):
+    if not isinstance(value, MAPPING):
         return None
     return Document(string_in(value, "format"), string_in(value, "name"), _bytes_in(value), wire)
 
 
 def _bytes_in(value: Mapping[str, Any]) -> bytes | str | None:
     source = value.get("source")
-    data = source.get("bytes") if isinstance(source, Mapping) else None
+    data = source.get("bytes") if isinstance(source, MAPPING) else None
     return data if isinstance(data, (bytes, str)) else None
 
 
 def _reasoning(value: Any, wire: Wire) -> Block | None:
-    if not isinstance(value, Mapping):
+    if not isinstance(value, MAPPING):
         return None
     said = value.get("reasoningText")
-    text, signature = (said.get("text"), said.get("signature")) if isinstance(said, Mapping) else ("", None)
+    text, signature = (said.get("text"), said.get("signature")) if isinstance(said, MAPPING) else ("", None)
     return Reasoning(text if isinstance(text, str) else "", bool(signature) or "redactedContent" in value, wire)
 
 

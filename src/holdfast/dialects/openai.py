@@ -9,6 +9,7 @@ from itertools import chain
 from typing import Any
 
 from holdfast.dialects.protocol import (
+    MAPPING,
     Wire,
     no_message,
     notes_in,
@@ -46,7 +47,7 @@ class OpenAI:
 
     def read(self, wire: Any) -> Message:
         """Return the message that *wire* stands for. A tool's message is one of the user's, with one result."""
-        if not isinstance(wire, Mapping):
+        if not isinstance(wire, MAPPING):
             return no_message(wire)
         role, content = role_in(wire), _read_content(wire.get("content"))
         if role == "tool" and isinstance(wire.get("tool_call_id"), str):
@@ -75,7 +76,7 @@ class OpenAI:
         calls = tuple(filter(_is_call, message.blocks))
         said = tuple(block for block in message.blocks if not _is_call(block) and not isinstance(block, Reasoning))
         new: Wire = {"role": message.role, "content": None if calls else ""}
-        wire = dict(message.wire) if isinstance(message.wire, Mapping) else new
+        wire = dict(message.wire) if isinstance(message.wire, MAPPING) else new
         if said != _read_content(wire.get("content")):
             wire["content"] = _write_content(said, wire.get("content"))
         if calls != tuple(_read_calls(wire.get("tool_calls"))):
@@ -106,13 +107,13 @@ def _text(wire: Wire) -> Block | None:
 
 def _image(wire: Wire) -> Block | None:
     image = wire.get("image_url")
-    url = image.get("url") if isinstance(image, Mapping) else image
+    url = image.get("url") if isinstance(image, MAPPING) else image
     return Image(*_from_data_url(url), wire) if isinstance(url, str) else None
 
 
 def _file(wire: Wire) -> Block | None:
     file = wire.get("file")
-    if not isinstance(file, Mapping):
+    if not isinstance(file, MAPPING):
         return None
     media_type, data = _from_data_url(file.get("file_data"))
     return Document(media_type, string_in(file, "filename"), data, wire)
@@ -139,10 +140,10 @@ def _read_calls(calls: Any) -> Iterable[Block]:
 
 
 def _read_call(wire: Any) -> Block:
-    function = wire.get("function") if isinstance(wire, Mapping) else None
-    if not isinstance(function, Mapping):
-        function = wire.get("custom") if isinstance(wire, Mapping) else None
-    if not isinstance(function, Mapping) or not isinstance(wire.get("id"), str):
+    function = wire.get("function") if isinstance(wire, MAPPING) else None
+    if not isinstance(function, MAPPING):
+        function = wire.get("custom") if isinstance(wire, MAPPING) else None
+    if not isinstance(function, MAPPING) or not isinstance(wire.get("id"), str):
         return Opaque(_CALL, wire, wire)
     return ToolUse(wire["id"], string_in(function, "name"), function.get("arguments", function.get("input")), wire)
 

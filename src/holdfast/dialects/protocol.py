@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from holdfast.messages import NO_NOTES, Message, Opaque
 
 __all__ = [
+    "MAPPING",
     "Dialect",
     "Wire",
     "as_value",
@@ -22,6 +23,9 @@ __all__ = [
 ]
 
 Wire = dict[str, Any]
+
+MAPPING: Final = (dict, Mapping)
+"""For isinstance: nearly all are dicts, which are told at once, and any other mapping at some length."""
 
 _FOR_NO_PROVIDER = ("metadata", "tracking_id")
 _NO_MESSAGE = "no message"
@@ -65,14 +69,15 @@ def unchanged(message: Message) -> list[Any] | None:
 
 def notes_in(wire: Any) -> Mapping[str, Any]:
     """Return what was noted on a message, under ``metadata.custom``. It is a copy: others may note more in theirs."""
-    metadata = wire.get("metadata") if isinstance(wire, Mapping) else None
-    custom = metadata.get("custom") if isinstance(metadata, Mapping) else None
-    return dict(custom) if isinstance(custom, Mapping) else NO_NOTES
+    if not isinstance(wire, MAPPING) or (metadata := wire.get("metadata")) is None:
+        return NO_NOTES
+    custom = metadata.get("custom") if isinstance(metadata, MAPPING) else None
+    return dict(custom) if isinstance(custom, MAPPING) else NO_NOTES
 
 
 def role_in(wire: Any) -> str:
     """Return the role as the provider's message has it."""
-    return string_in(wire, "role") if isinstance(wire, Mapping) else ""
+    return string_in(wire, "role") if isinstance(wire, MAPPING) else ""
 
 
 def string_in(wire: Mapping[str, Any], name: str) -> str:
@@ -86,7 +91,7 @@ def with_notes(wire: Wire, notes: Mapping[str, Any]) -> Wire:
     if notes == notes_in(wire):
         return wire
     given = wire.get("metadata")
-    metadata = {name: value for name, value in given.items() if name != "custom"} if isinstance(given, Mapping) else {}
+    metadata = {name: value for name, value in given.items() if name != "custom"} if isinstance(given, MAPPING) else {}
     if notes:
         metadata["custom"] = dict(notes)
     others = {name: value for name, value in wire.items() if name != "metadata"}
@@ -99,7 +104,7 @@ def sendable(wires: Iterable[Any]) -> list[Any]:
 
 
 def _without_private(wire: Any) -> Any:
-    if not isinstance(wire, Mapping) or not any(name in wire for name in _FOR_NO_PROVIDER):
+    if not isinstance(wire, MAPPING) or not any(name in wire for name in _FOR_NO_PROVIDER):
         return wire
     return {name: value for name, value in wire.items() if name not in _FOR_NO_PROVIDER}
 
