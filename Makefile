@@ -19,9 +19,11 @@ test: $(READY) ## format, lint, types and tests, then the tests on every other s
 	$(BIN)/pytest
 	$(BIN)/python tools/other_pythons.py
 
-bench: $(READY) ## measure storage and eviction
+bench: $(READY) ## measure storage, eviction, tokens and compression
 	@$(BIN)/python benchmarks/storage.py
 	@$(BIN)/python benchmarks/eviction.py
+	@$(BIN)/python benchmarks/tokens.py
+	@$(BIN)/python benchmarks/compression.py
 
 format: $(READY) ## format the code and fix what the linter can
 	$(BIN)/ruff format

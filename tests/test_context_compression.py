@@ -383,7 +383,7 @@ async def test_the_window_is_applied_in_steps_so_that_most_invocations_only_appe
 async def test_with_a_window_of_0_only_what_is_protected_stays():
     agent = Agent(plugin(Truncate(window_size=0, protect_first=1), window=10**6))
     await agent.ask("the task")
-    await agent.ask("more")
+    await agent.ask("more " * 50)
     assert agent.messages[0] == {"role": "user", "content": "the task"}
     assert len(agent.messages) <= 2
 
@@ -697,7 +697,7 @@ async def test_a_calibration_belongs_to_a_model():
 
 async def test_state_survives_json():
     compression = plugin()
-    agent = Agent(compression, dialogue(9), usage={"prompt_tokens": 1_000}, model="m")
+    agent = Agent(compression, dialogue(9), usage={"prompt_tokens": 700}, system_prompt="s", model="m")
     await agent.call()
     saved = json.loads(json.dumps(compression.get_state()))
     restored = plugin()

@@ -58,7 +58,6 @@ def test_a_result_is_protected_by_the_id_of_its_call():
     assert survivors(messages, Protection(first=2)) == [0, 1, 2, 3, 5]
 
 
-@pytest.mark.xfail(strict=True, reason="a result without a call still stays with whatever stands before it")
 def test_a_result_is_not_protected_by_a_neighbour_that_did_not_call_for_it():
     messages = [user("task"), assistant("no call"), result("other"), assistant("so"), user("go on")]
     assert survivors(messages, Protection(first=2)) == [0, 1, 4]
@@ -71,7 +70,7 @@ def test_a_result_of_another_call_is_not_taken_for_the_pair():
 
 def test_a_call_outside_is_kept_for_a_result_inside_of_the_protected_range():
     messages = [user("task"), call("a"), result("a"), assistant("so")]
-    assert survivors(messages, Protection(last=2)) == [1, 2, 3]
+    assert survivors(messages, Protection(last=2, current_request=False)) == [1, 2, 3]
 
 
 def test_what_is_kept_after_a_cut_never_begins_with_a_tools_result():

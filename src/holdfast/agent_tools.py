@@ -31,6 +31,8 @@ class AgentTool:
 
     async def run(self, conversation: Conversation, arguments: Mapping[str, Any]) -> ToolAnswer:
         """Do it. What the model got wrong is told to the model, not raised."""
+        if not isinstance(conversation, Conversation):
+            raise InvalidTypeError(f"conversation must be a Conversation(messages), got {type(conversation).__name__}")
         try:
             if not isinstance(arguments, Mapping):
                 raise InvalidTypeError(f"the arguments must be an object, got {type(arguments).__name__}")

@@ -10,6 +10,7 @@ __all__ = ["LOW_WATER", "TRIGGER", "Budget", "require_share"]
 
 TRIGGER = 0.7
 LOW_WATER = 0.5
+_NEARLY_ALL = 0.9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,11 +52,12 @@ class Budget:
     @property
     def target(self) -> int:
         """To how many tokens of messages history is reduced."""
-        return self._messages_at(self.low_water)
+        return min(self._messages_at(self.low_water), int(self.trigger_at * self.low_water / self.trigger))
 
     def _messages_at(self, share: float) -> int:
-        """Return that share of the window less what is fixed; where that is nearly all, half the share of the rest."""
-        return min(max(int(self.window * share) - self.fixed, int(self.limit * share / 2)), self.limit)
+        """Return that share of the window less what is fixed; where little is left, a share of what is."""
+        of_window, of_rest = int(self.window * share) - self.fixed, int(self.limit * share / 2)
+        return min(max(of_window, of_rest), int(self.limit * max(share, _NEARLY_ALL)))
 
     def below(self, tokens: int) -> Budget:
         """Return a budget that messages of so many tokens do not fit: a provider said that they did not."""

@@ -22,7 +22,7 @@ def legal_cuts(messages: Sequence[Message], *, kept_before: bool = False) -> lis
 
     With *kept_before*, something stays before the cut, so what follows need not open a turn.
     """
-    cuts = Cuts(messages).indices
+    cuts = (at for at in Cuts(messages).indices if not answers(messages[at]))
     return [at for at in cuts if kept_before or opens_a_turn(messages[at])]
 
 
@@ -51,18 +51,11 @@ class Cuts:
         """Take in the next message."""
         at, self._length = self._length, self._length + 1
         called_at = at
-        is_answer = False
         for block in message.blocks:
             if isinstance(block, ToolUse):
                 self._open[block.id] = at
             elif isinstance(block, ToolResult):
-                is_answer = True
                 called_at = min(called_at, self._open.pop(block.tool_use_id, called_at))
-        if is_answer:
-            self._close(called_at)
-        if not is_answer or at == 0:
-            self.indices.append(at)
-
-    def _close(self, called_at: int) -> None:
-        while self.indices and self.indices[-1] > called_at:
+        self.indices.append(at)
+        while self.indices[-1] > called_at:
             self.indices.pop()

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from holdfast.cuts import Cuts, answers
 from holdfast.dialects import Dialect, OpenAI, dialect_of
+from holdfast.dialects.protocol import unread_in
 from holdfast.messages import Block, Json, Message, Opaque, Reasoning, ToolResult, ToolUse
 from holdfast.tokens import TokenEstimator
 
@@ -18,6 +19,8 @@ __all__ = ["History", "Unit"]
 # Read anew in every turn: the latest, which others still work on, and a few of the rest in turn.
 _LATEST, _IN_PASSING = 8, 32
 _LARGE_RESULT = 500
+# Of values written out, to see in every turn whether they changed: some 20,000 tokens, and well below a millisecond.
+_LONGEST_VALUES = 80_000
 
 
 class Unit(NamedTuple):
@@ -28,10 +31,13 @@ class Unit(NamedTuple):
 
 
 class _Facts(NamedTuple):
-    """What is found out once about a message. `values` differs after a change of what it shares with its wire."""
+    """What is found out once about a message. `values` differs after a change of what it shares with its wire.
+
+    It is None where that would take too long to find out in every turn.
+    """
 
     tokens: int
-    values: int
+    values: int | None
     is_kept: bool
     is_large_result: bool
     is_bound: bool
@@ -191,7 +197,7 @@ class History:
         # What is equal may still differ in what is not read, such as the keys of a block that somebody replaced.
         self.messages[index] = message
         values = self._facts[index].values
-        return not values or values == _print_of_values(message)
+        return values is None or values == _print_of_values(message)
 
     def _add(self, message: Message) -> None:
         at, facts = len(self.messages), self._facts_of(message)
@@ -212,20 +218,24 @@ class History:
         return _Facts(
             tokens,
             _print_of_values(message),
-            is_kept=message.pinned or message.role == "system",
+            is_kept=(message.pinned and message.made_as is None) or message.role == "system",
             is_large_result=tokens > _LARGE_RESULT and answers(message),
             is_bound=any(isinstance(block, Reasoning) and block.bound for block in message.blocks),
         )
 
 
-def _print_of_values(message: Message) -> int:
-    """Return a number for the values that a message shares with its wire: it always equals what it is read from."""
-    values = _values_in(message.blocks)
+def _print_of_values(message: Message) -> int | None:
+    """Return a number for the values that a message shares with its wire: it always equals what it is read from.
+
+    None if they are too long for that.
+    """
+    values = [*_values_in(message.blocks), *unread_in(message.wire).items()]
     try:
-        return hash(repr(values)) if values else 0
+        written = repr(values) if values else ""
     except (RecursionError, ValueError):
         # Nested too deeply, or an integer too long to write: no provider could be sent it either.
-        return 0
+        return None
+    return hash(written) if len(written) <= _LONGEST_VALUES else None
 
 
 def _values_in(blocks: Iterable[Block]) -> list[Any]:

@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias, TypeVar
 
+from holdfast.errors import InvalidTypeError, InvalidValueError
+
 __all__ = [
     "AfterInvocation",
     "AfterModelCall",
@@ -33,6 +35,19 @@ class Conversation:
     model: str = ""
     window: int | None = None
     reserved: int = 0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.messages, list):
+            raise InvalidTypeError(
+                f"messages must be a list, which is changed in place, got {type(self.messages).__name__}"
+            )
+        if self.tool_specs is None:
+            self.tool_specs = ()
+        for name, value, least in (("window", self.window, 1), ("reserved", self.reserved, 0)):
+            if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < least):
+                raise InvalidValueError(f"{name} must be a number of tokens, {least} or more, got {value!r:.80}")
+        if self.window is not None and self.reserved >= self.window:
+            raise InvalidValueError(f"reserved must be below the window ({self.window:,}), got {self.reserved:,}")
 
 
 @dataclass
@@ -62,7 +77,10 @@ class BeforeModelCall:
 
 @dataclass
 class AfterModelCall:
-    """The model answered, with the *usage* that it reports, or failed with *error*. A plugin may ask for a *retry*."""
+    """The model answered, with the *usage* that it reports, or failed with *error*.
+
+    A plugin may ask for a *retry*, or put an error in the place of *error* that says more; that one is to be raised.
+    """
 
     conversation: Conversation
     usage: Any = None

@@ -6,6 +6,7 @@ nobody changed goes back as it came: prompt caches and signed reasoning stay val
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -25,6 +26,7 @@ __all__ = [
     "Text",
     "ToolResult",
     "ToolUse",
+    "as_json_text",
 ]
 
 Role: TypeAlias = Literal["user", "assistant", "system"]
@@ -110,6 +112,21 @@ class ToolResult:
     def with_content(self, content: tuple[Block, ...]) -> ToolResult:
         """Return the result with other content, and all else that the provider's object holds."""
         return replace(self, content=content, edited=True)
+
+
+def as_json_text(value: Any) -> str:
+    """Return a value of a tool's input or result as text. What JSON cannot hold is described; it never raises."""
+    try:
+        return json.dumps(value, ensure_ascii=False, default=_described)
+    except (TypeError, ValueError, RecursionError):
+        # A key that is no string, a value that holds itself, or one too deep: no provider could be sent it either.
+        return f"[{type(value).__name__} that is no JSON]"
+
+
+def _described(value: Any) -> Any:
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return f"[{len(value):,} bytes]"
+    return dict(value) if isinstance(value, Mapping) else str(value)
 
 
 Block: TypeAlias = Text | Json | Image | Document | Reasoning | Opaque | ToolUse | ToolResult

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.compression.config import Compressor, compressor_from
+from holdfast.compression.config import CompressionConfig, Compressor, compressor_from
 from holdfast.compression.extractive import extractive_summary
 from holdfast.compression.pins import pin_message, set_pins
 from holdfast.compression.plans import Drop, Edit, Insert, Plan, Rewrite, apply
@@ -17,6 +17,7 @@ from holdfast.cuts import legal_cuts
 __all__ = [
     "DEFAULT_WINDOW",
     "SUMMARY_PROMPT",
+    "CompressionConfig",
     "Compressor",
     "ContextCompression",
     "ContextWindow",

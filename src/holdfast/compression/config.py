@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping
 from dataclasses import fields
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias, cast
 
 from holdfast.budget import Budget
 from holdfast.compression.plans import Plan
@@ -13,7 +13,7 @@ from holdfast.compression.truncate import Truncate
 from holdfast.errors import InvalidTypeError, InvalidValueError
 from holdfast.history import History
 
-__all__ = ["Compressor", "compressor_from"]
+__all__ = ["CompressionConfig", "Compressor", "compressor_from"]
 
 _METHODS: dict[str, type[Truncate] | type[Summarize]] = {"truncate": Truncate, "summarize": Summarize}
 
@@ -35,7 +35,10 @@ class Compressor(Protocol):
         ...
 
 
-def compressor_from(config: Any) -> Compressor:
+CompressionConfig: TypeAlias = bool | str | Mapping[str, Any] | Truncate | Summarize | Compressor
+
+
+def compressor_from(config: CompressionConfig) -> Compressor:
     """Return the compressor for True, a method's name, a mapping of options with ``method``, or one made already."""
     if config is True:
         return Truncate()
@@ -45,13 +48,17 @@ def compressor_from(config: Any) -> Compressor:
         options = dict(config)
         method = _method(options.pop("method", "truncate"))
         return method(**_known(method, options))
-    if not isinstance(config, type) and all(callable(getattr(config, verb, None)) for verb in ("plan", "plan_window")):
-        compressor: Compressor = config
-        return compressor
+    if _is_compressor(config):
+        return cast(Compressor, config)
     raise InvalidTypeError(
         "compression must be True, 'truncate', 'summarize', a mapping of options, Truncate(…) or Summarize(…), "
         f"got {config!r:.80}"
     )
+
+
+def _is_compressor(config: Any) -> bool:
+    verbs = all(callable(getattr(config, verb, None)) for verb in ("plan", "plan_window"))
+    return verbs and not isinstance(config, type) and hasattr(config, "window_size")
 
 
 def _method(name: Any) -> type[Truncate] | type[Summarize]:

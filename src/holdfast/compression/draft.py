@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
+from typing import NamedTuple
 
 from holdfast.compression.plans import Drop, Edit, Insert, Plan, Rewrite
 from holdfast.cuts import answers
 from holdfast.history import History, Unit
 from holdfast.messages import Message, Reasoning, Role, Text
 
-__all__ = ["Draft", "bridge"]
+__all__ = ["Draft", "bridge", "unreasoned"]
 
 _BRIDGE = "bridge"
 _LEFT_OUT = "[Some earlier messages are no longer shown here.]"
 _NO_REASONING = "[The reasoning that stood here is no longer shown.]"
 _OTHER: dict[Role, Role] = {"user": "assistant", "assistant": "user"}
+
+
+class _Sized(NamedTuple):
+    message: Message
+    tokens: int
 
 
 class Draft:
@@ -24,7 +30,7 @@ class Draft:
     def __init__(self, history: History) -> None:
         self._history = history
         self._dropped: list[Unit] = []
-        self._rewritten: dict[int, Message] = {}
+        self._rewritten: dict[int, _Sized] = {}
         self._summary: Message | None = None
         self.tokens = history.total
 
@@ -40,7 +46,8 @@ class Draft:
 
     def message(self, index: int) -> Message:
         """Return a message as it would be."""
-        return self._rewritten.get(index, self._history.messages[index])
+        rewritten = self._rewritten.get(index)
+        return self._history.messages[index] if rewritten is None else rewritten.message
 
     def drop(self, unit: Unit) -> None:
         """Let a unit leave. Units are dropped from the oldest on."""
@@ -53,10 +60,10 @@ class Draft:
         """Put *message* in the place of the one at *index*, if it is smaller."""
         size = self._history.estimator.message(message)
         if size < (before := self._size(index)):
-            self._rewritten[index] = message
+            self._rewritten[index] = _Sized(message, size)
             self.tokens += size - before
 
-    def summarize(self, summary: Message) -> None:
+    def put_summary(self, summary: Message) -> None:
         """Put a summary where the first unit left."""
         self._summary = summary
 
@@ -66,37 +73,33 @@ class Draft:
         starts = [drop.start for drop in drops[:1]] + list(self._rewritten)
         if not starts:
             return None
-        rewritten = self._rewritten | self._without_bound_reasoning(min(starts), drops)
+        unreasoned = self._without_bound_reasoning(min(starts), drops)
+        rewritten = {index: sized.message for index, sized in self._rewritten.items()} | unreasoned
         inserts = list(self._at_seams(drops))
         rewrites = [Rewrite(index, message) for index, message in rewritten.items()]
         unordered: list[Edit] = [*inserts, *drops, *rewrites]
         edits = sorted(unordered, key=lambda edit: edit.start)
         made_here = sum(message.made_as is not None for message in self.dropped_messages)
-        plan = Plan(tuple(edits), self._history.total, self._tokens_after(edits), reason, made_here)
+        plan = Plan(tuple(edits), self._history.total, self._tokens_after(inserts, unreasoned), reason, made_here)
         return plan if plan.saved > 0 else None
 
     def _whole(self, unit: Unit) -> int:
         return self._history.tokens(unit.start, unit.stop)
 
     def _size(self, index: int) -> int:
-        message = self._rewritten.get(index)
-        return self._history.tokens(index, index + 1) if message is None else self._history.estimator.message(message)
+        rewritten = self._rewritten.get(index)
+        return self._history.tokens(index, index + 1) if rewritten is None else rewritten.tokens
 
-    def _tokens_after(self, edits: Iterable[Edit]) -> int:
-        tokens, estimator = self._history.total, self._history.estimator
-        for edit in edits:
-            if not isinstance(edit, Insert):
-                stop = edit.stop if isinstance(edit, Drop) else edit.start + 1
-                tokens -= self._history.tokens(edit.start, stop)
-            if not isinstance(edit, Drop):
-                tokens += estimator.message(edit.message)
-        return tokens
+    def _tokens_after(self, inserts: Iterable[Insert], unreasoned: Mapping[int, Message]) -> int:
+        count = self._history.estimator.message
+        saved = sum(self._size(index) - count(message) for index, message in unreasoned.items())
+        return self.tokens + sum(count(insert.message) for insert in inserts) - saved
 
     def _without_bound_reasoning(self, start: int, drops: Sequence[Drop]) -> dict[int, Message]:
         """Return the messages after the first edit without reasoning that the provider would refuse there."""
         bound = self._history.bound_reasoning_after(start)
         left = [index for index in bound if not any(drop.start <= index < drop.stop for drop in drops)]
-        return {index: _unreasoned(self.message(index)) for index in left}
+        return {index: unreasoned(self.message(index)) for index in left}
 
     def _at_seams(self, drops: Sequence[Drop]) -> Iterator[Insert]:
         """Yield what has to stand where messages left, so that roles alternate and a user begins."""
@@ -114,6 +117,8 @@ class Draft:
                     yield Insert(drop.start, message)
                 before = message
             new, kept_from = [], drop.stop
+        if drops and drops[-1].stop == len(self._history) and before is not None and before.role == "user":
+            yield Insert(drops[-1].start, bridge("assistant"))
 
     def _first_speaker(self, start: int, stop: int) -> Message | None:
         kept = (self._history.messages[index] for index in range(start, stop))
@@ -150,6 +155,7 @@ def _needed_between(before: Message | None, after: Message) -> Role | None:
     return _OTHER[after.role] if before.role == after.role else None
 
 
-def _unreasoned(message: Message) -> Message:
+def unreasoned(message: Message) -> Message:
+    """Return *message* without the reasoning that is bound to what stood before it."""
     left = tuple(block for block in message.blocks if not (isinstance(block, Reasoning) and block.bound))
     return message.with_blocks(left or (Text(_NO_REASONING),))

@@ -11,6 +11,7 @@ from holdfast.messages import Json, Message, Text, ToolResult, ToolUse
 
 __all__ = ["extractive_summary"]
 
+_KNOWN = "Known from before"
 _LONGEST_QUOTE = 240
 _MOST_NAMES = 40
 _MOST_OF_EACH = 12
@@ -30,7 +31,7 @@ def extractive_summary(messages: Sequence[Message], *, known: str = "", longest:
     The same messages always give the same summary.
     """
     sections = [
-        ("Known from before", _lines(known)),
+        (_KNOWN, _lines(known)),
         ("Asked by the user", _quotes(message.text for message in messages if opens_a_turn(message))),
         ("Tools used", _tools(messages)),
         ("Failed", _quotes(_failures(messages))),
@@ -39,11 +40,11 @@ def extractive_summary(messages: Sequence[Message], *, known: str = "", longest:
     ]
     filled = [(title, lines) for title, lines in sections if lines]
     share = longest // max(len(filled), 1)
-    return "\n".join(f"{title}:\n{_within(lines, share - len(title) - 2)}" for title, lines in filled)[:longest]
+    return "\n".join(f"{title}:\n{_within(title, lines, share - len(title) - 2)}" for title, lines in filled)[:longest]
 
 
 def _lines(text: str) -> list[str]:
-    return [line for line in text.splitlines() if line.strip()]
+    return [line for line in text.splitlines() if line.strip() and line != f"{_KNOWN}:"]
 
 
 def _quotes(texts: Iterable[str]) -> list[str]:
@@ -74,7 +75,7 @@ def _names(messages: Iterable[Message]) -> list[str]:
     counts: Counter[str] = Counter()
     for message in messages:
         for text in _texts(message.blocks):
-            counts.update(set(_NAME.findall(text[:_LOOKED_AT])))
+            counts.update(dict.fromkeys(_NAME.findall(text[:_LOOKED_AT]), 1))
     most = {name for name, _ in counts.most_common(_MOST_NAMES)}
     return [f"- {name}" for name in counts if name in most]
 
@@ -95,12 +96,12 @@ def _said_last(messages: Sequence[Message]) -> list[str]:
     return said[-3:]
 
 
-def _within(lines: Sequence[str], longest: int) -> str:
-    """Return as many of the latest lines as fit, and always something of the last."""
+def _within(title: str, lines: Sequence[str], longest: int) -> str:
+    """Return as many lines as fit: the latest, but of what is known from before the first, which is the task."""
     kept: list[str] = []
-    for line in reversed(lines):
+    for line in lines if title == _KNOWN else reversed(lines):
         longest -= len(line) + 1
         if longest < 0 and kept:
             break
         kept.append(line[: max(longest + len(line), 1)])
-    return "\n".join(reversed(kept))
+    return "\n".join(kept if title == _KNOWN else reversed(kept))

@@ -13,11 +13,15 @@ from holdfast.tokens import Calibration, reported_input_tokens
 
 __all__ = ["Meter"]
 
+# Tokenizers differ by less than this; a larger difference is a system prompt or tools that nobody told of.
+_AS_MUCH = 2
+
 
 @dataclass(frozen=True)
 class _Anchor:
     """A request whose tokens the provider reported."""
 
+    model: str
     messages: int
     revision: int
     estimated: int
@@ -36,7 +40,7 @@ class Meter:
 
     def fixed(self, conversation: Conversation) -> int:
         """Return the estimated tokens of system prompt and tools; counted again only when they change."""
-        given = (conversation.system_prompt, tuple(conversation.tool_specs))
+        given = (conversation.system_prompt, tuple(conversation.tool_specs or ()))
         if self._fixed_for is None or not _same(self._fixed_for, given):
             estimator = self._history.estimator
             self._fixed = estimator.system(given[0]) + estimator.tools(given[1])
@@ -47,8 +51,7 @@ class Meter:
         """Return the tokens of the next request: what was reported for its beginning, and an estimate of the rest."""
         ratio = self.calibration.ratio(conversation.model)
         estimated = self._history.total + self.fixed(conversation)
-        anchor = self._anchor
-        if anchor is None or anchor.revision != self._history.revision or anchor.messages > len(self._history):
+        if (anchor := self._anchor) is None or not self._goes_on_from(anchor, conversation):
             return math.ceil(estimated * ratio)
         return anchor.reported + math.ceil((estimated - anchor.estimated) * ratio)
 
@@ -65,10 +68,23 @@ class Meter:
             self.learn_total(conversation, reported)
 
     def learn_total(self, conversation: Conversation, reported: int) -> None:
-        """Take in that the request just made had so many tokens."""
+        """Take in that the request just made had so many tokens, if that can be."""
         estimated = self._history.total + self.fixed(conversation)
-        self.calibration.learn(conversation.model, estimated, reported)
-        self._anchor = _Anchor(len(self._history), self._history.revision, estimated, reported)
+        if not self.calibration.is_plausible(estimated, reported):
+            return
+        self._calibrate(conversation, estimated, reported)
+        self._anchor = _Anchor(conversation.model, len(self._history), self._history.revision, estimated, reported)
+
+    def _calibrate(self, conversation: Conversation, estimated: int, reported: int) -> None:
+        """Learn from the whole request, or where it seems that a part is not seen here, from what it grew by."""
+        if self._fixed or estimated / _AS_MUCH <= reported <= estimated * _AS_MUCH:
+            self.calibration.learn(conversation.model, estimated, reported)
+        elif (anchor := self._anchor) is not None and self._goes_on_from(anchor, conversation):
+            self.calibration.learn(conversation.model, estimated - anchor.estimated, reported - anchor.reported)
+
+    def _goes_on_from(self, anchor: _Anchor, conversation: Conversation) -> bool:
+        same = (anchor.model, anchor.revision) == (conversation.model, self._history.revision)
+        return same and anchor.messages <= len(self._history)
 
 
 def _same(known: tuple[Any, tuple[Any, ...]], given: tuple[Any, tuple[Any, ...]]) -> bool:

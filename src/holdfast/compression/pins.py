@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.agent_tools import AgentTool
 from holdfast.cuts import opens_a_turn
 from holdfast.dialects import OpenAI, dialect_of
-from holdfast.dialects.protocol import with_notes
+from holdfast.dialects.protocol import as_mapping, with_notes
 from holdfast.errors import InvalidTypeError, InvalidValueError
 from holdfast.hooks import Conversation
 from holdfast.messages import Json, Message, Text, ToolResult
@@ -29,16 +29,19 @@ def set_pins(messages: list[Any], indices: Iterable[int], *, pinned: bool = True
     `Dialect.sendable` leaves it out.
     """
     dialect = dialect_of(messages) or OpenAI()
-    for index, message in [(index, dialect.read(_mapping_at(messages, index))) for index in indices]:
+    for index, given in [(index, _mapping_at(messages, index)) for index in indices]:
+        message = dialect.read(given)
         if message.pinned is not pinned:
-            messages[index] = with_notes(dict(messages[index]), message.with_pin(pinned).notes)
+            messages[index] = with_notes(given, message.with_pin(pinned).notes)
 
 
-def _mapping_at(messages: list[Any], index: int) -> Any:
-    if not isinstance(messages[index], Mapping):
+def _mapping_at(messages: list[Any], index: int) -> dict[str, Any]:
+    if not -len(messages) <= index < len(messages):
+        raise InvalidValueError(f"there is no message at {index}: there are {len(messages)}")
+    if (given := as_mapping(messages[index])) is None:
         kind = type(messages[index]).__name__
         raise InvalidTypeError(f"message {index + 1} can hold no pin: it is a {kind} and not a mapping")
-    return messages[index]
+    return dict(given)
 
 
 async def _pin(conversation: Conversation, arguments: Mapping[str, Any]) -> str:

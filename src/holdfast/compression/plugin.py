@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from holdfast.budget import LOW_WATER, TRIGGER, Budget, require_share
-from holdfast.compression.config import Compressor, compressor_from
+from holdfast.budget import TRIGGER, Budget, require_share
+from holdfast.compression.config import CompressionConfig, Compressor, compressor_from
 from holdfast.compression.plans import Plan
 from holdfast.compression.window import ContextWindow
 from holdfast.dialects import dialect_named
-from holdfast.errors import ContextOverflowError, InvalidValueError
+from holdfast.errors import ContextOverflowError, InvalidTypeError, InvalidValueError
 from holdfast.hooks import AfterInvocation, AfterModelCall, BeforeModelCall, Conversation, HookRegistry
 from holdfast.overflow import is_context_overflow
 from holdfast.tokens import Calibration
@@ -39,10 +39,10 @@ class ContextCompression:
 
     def __init__(
         self,
-        compression: Any = True,
+        compression: CompressionConfig = True,
         *,
         proactive: bool | float = True,
-        low_water: float = LOW_WATER,
+        low_water: float | None = None,
         window: int | None = None,
         dialect: str | None = None,
         count_text: Callable[[str], int] | None = None,
@@ -50,6 +50,9 @@ class ContextCompression:
         on_reduction: Callable[[Plan], object] | None = None,
     ) -> None:
         self.compressor: Compressor = compressor_from(compression)
+        for name, given in (("count_text", count_text), ("on_reduction", on_reduction)):
+            if given is not None and not callable(given):
+                raise InvalidTypeError(f"{name} must be callable, got {type(given).__name__}")
         self.window = ContextWindow(
             trigger=_trigger(proactive),
             low_water=low_water,
@@ -91,7 +94,7 @@ class ContextCompression:
         with _logged("nothing could be made of the end of a model call"):
             if event.error is None:
                 self._learn(conversation, event.usage)
-            elif retries < _MOST_RETRIES and await self._reduce_after(event.error, conversation):
+            elif retries < _MOST_RETRIES and is_context_overflow(event.error) and await self._reduce_after(event):
                 self._retries, event.retry = retries + 1, True
 
     async def after_invocation(self, event: AfterInvocation) -> None:
@@ -102,6 +105,10 @@ class ContextCompression:
         self._retries = 0
         with _logged("the window could not be applied"):
             self._apply_window(conversation)
+
+    def used(self, conversation: Conversation) -> float:
+        """Return the share of the window that the next model call takes."""
+        return self.window.used(self._own(conversation))
 
     def get_state(self) -> dict[str, Any]:
         """Return what to save with a session, as JSON."""
@@ -150,28 +157,26 @@ class ContextCompression:
             plan = await self._plan(budget)
         except ContextOverflowError as error:
             logger.warning("the next model call may not fit: %s", error)
-            plan = error.best
+            # Where system prompt and tools alone are too much, nothing that leaves would help.
+            plan = error.best if budget.limit else None
         if plan is not None and _is_worth_it(plan, budget):
             self._carry_out(plan, conversation)
         # If little could be done, a summarizer is not asked again for as little, unless more than that changes.
         self._enough_until = (history.revision, history.total + int(budget.window * _WORTH_IT))
 
-    async def _reduce_after(self, error: BaseException, conversation: Conversation) -> bool:
-        """Make the history strictly smaller than what did not fit. False if that is impossible, which is logged."""
-        if not is_context_overflow(error):
-            return False
+    async def _reduce_after(self, event: AfterModelCall) -> bool:
+        """Make the history smaller than what did not fit. If that is impossible, the event's error says why."""
+        conversation = event.conversation
+        assert event.error is not None
         self.window.history.verify(conversation.messages)
         try:
-            plan = await self._plan(self.window.budget_after_overflow(conversation, error))
+            plan = await self._plan(self.window.budget_after_overflow(conversation, event.error))
         except ContextOverflowError as overflow:
             plan = self.window.best_after_overflow(overflow, conversation)
             if plan is None:
                 logger.error("after a context overflow, nothing more can leave: %s", overflow)
-                return False
-        if plan is None:
-            logger.error("after a context overflow, nothing can leave: all messages are protected")
-            return False
-        return self._carry_out(plan, conversation)
+                overflow.__cause__, event.error = event.error, overflow
+        return plan is not None and self._carry_out(plan, conversation)
 
     def _carry_out(self, plan: Plan, conversation: Conversation) -> bool:
         if not self.window.carry_out(plan, conversation):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from holdfast.cuts import opens_a_turn
 from holdfast.errors import InvalidTypeError, InvalidValueError
 from holdfast.history import History, Unit
 from holdfast.messages import Message
@@ -17,11 +18,13 @@ __all__ = ["Protection", "survives_compression"]
 class Protection:
     """The *first* and the *last* so many messages are kept, and all that are pinned, each with its whole tool pair.
 
-    System messages are kept too, and the latest exchange: without it there is nothing to answer.
+    System messages are kept too, the latest message, and with *current_request* what the user asked for last, however
+    many tools were called since.
     """
 
     first: int = 0
     last: int = 0
+    current_request: bool = True
 
     def __post_init__(self) -> None:
         for name, value in (("protect_first", self.first), ("protect_last", self.last)):
@@ -39,7 +42,8 @@ class Protection:
 
     def recent_units(self, history: History, *, at_least: int = 1) -> set[Unit]:
         """Return the units at the end that stay; only when nothing else helps are results in them shortened."""
-        return _units_of(history, len(history) - max(self.last, at_least), len(history))
+        latest = _units_of(history, len(history) - max(self.last, at_least), len(history))
+        return latest | _request(history) if self.current_request and at_least else latest
 
 
 def survives_compression(messages: Sequence[Message], index: int, protection: Protection) -> bool:
@@ -47,6 +51,15 @@ def survives_compression(messages: Sequence[Message], index: int, protection: Pr
     history = History.of(messages)
     unit = history.unit_at(range(len(messages))[index])
     return unit in protection.kept_units(history) or unit in protection.recent_units(history)
+
+
+def _request(history: History) -> set[Unit]:
+    """Return the unit with which a user last opened a turn, if one did."""
+    for index in reversed(range(len(history))):
+        message = history.messages[index]
+        if opens_a_turn(message) and message.made_as is None:
+            return {history.unit_at(index)}
+    return set()
 
 
 def _units_of(history: History, start: int, stop: int) -> set[Unit]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.budget import Budget
-from holdfast.compression.draft import Draft, bridge
+from holdfast.compression.draft import Draft, bridge, unreasoned
 from holdfast.compression.plans import Plan
 from holdfast.compression.protection import Protection
 from holdfast.compression.shortening import shorten_largest, shorten_to_fit
 from holdfast.cuts import opens_a_turn
 from holdfast.errors import ContextOverflowError
 from holdfast.history import History, Unit
+from holdfast.messages import SUMMARY
 
 __all__ = ["Reduction"]
 
@@ -29,6 +30,26 @@ class Reduction:
         self.draft = Draft(history)
         self._old = [unit for unit in history.units() if unit not in self._kept and unit not in self._recent]
         self._next = 0
+
+    def target(self, budget: Budget) -> int:
+        """Return how far down to go: to the low-water mark, unless what stays takes more than that already.
+
+        Then what may leave need not leave all at once; half of the room that is left beside what stays is used.
+        """
+        floor = self._tokens_that_stay()
+        if floor <= budget.target:
+            return budget.target
+        return min((floor + (budget.trigger_at if floor < budget.trigger_at else budget.limit)) // 2, budget.limit)
+
+    def _tokens_that_stay(self) -> int:
+        """Return the tokens of what nothing lets leave, without the reasoning that leaves with any edit."""
+        history, stays = self._history, self._kept | self._recent
+        bound = (index for index in history.bound_reasoning_after(0) if history.unit_at(index) in stays)
+        leaving = sum(
+            history.tokens(index, index + 1) - history.estimator.message(unreasoned(history.messages[index]))
+            for index in bound
+        )
+        return sum(history.tokens(unit.start, unit.stop) for unit in stays) - leaving
 
     @property
     def old_messages(self) -> int:
@@ -59,8 +80,9 @@ class Reduction:
         self._prefer_to_open_a_turn()
 
     def drop_to_length(self, length: int) -> None:
-        """Let the oldest leave until so many messages are left."""
+        """Let the oldest leave until so many messages are left. A summary, which stands for many, stays."""
         surplus = len(self._history) - length
+        self._old = [unit for unit in self._old if self._history.messages[unit.start].made_as != SUMMARY]
         while self._next < len(self._old) and surplus > 0:
             unit = self._drop_next()
             surplus -= unit.stop - unit.start

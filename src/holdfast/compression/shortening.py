@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 
 from holdfast.compression.draft import Draft
 from holdfast.history import History
-from holdfast.messages import Block, Document, Image, Json, Message, Text, ToolResult
+from holdfast.messages import Block, Document, Image, Json, Message, Text, ToolResult, as_json_text
 from holdfast.tokens import TokenEstimator
 
 __all__ = ["shorten_largest", "shorten_to_fit", "shortened"]
@@ -23,7 +22,9 @@ def shorten_largest(draft: Draft, history: History, indices: Iterable[int], targ
     for index in sorted(indices, key=lambda index: -history.tokens(index, index + 1)):
         if draft.tokens <= target:
             return
-        draft.rewrite(index, shortened(draft.message(index), _SHORT, history.estimator))
+        message = draft.message(index)
+        known = history.tokens(index, index + 1) if message is history.messages[index] else None
+        draft.rewrite(index, shortened(message, _SHORT, history.estimator, tokens=known))
 
 
 def shorten_to_fit(draft: Draft, history: History, indices: Sequence[int], target: int) -> None:
@@ -39,16 +40,26 @@ def shorten_to_fit(draft: Draft, history: History, indices: Sequence[int], targe
         cap = max(_SHORTEST, cap * 3 // 4)
 
 
-def shortened(message: Message, cap: int, estimator: TokenEstimator) -> Message:
-    """Return *message* with each tool result of more than *cap* tokens cut down to about that."""
-    blocks = tuple(_shortened_result(block, cap, estimator) for block in message.blocks)
+def shortened(message: Message, cap: int, estimator: TokenEstimator, *, tokens: int | None = None) -> Message:
+    """Return *message* with each tool result of more than *cap* tokens cut down to about that.
+
+    *tokens* is what the message takes, if that is known: where it is all in one place, nothing is counted again.
+    """
+    known = tokens if len(message.blocks) == 1 else None
+    blocks = tuple(_shortened_result(block, cap, estimator, known) for block in message.blocks)
     return message if blocks == message.blocks else message.with_blocks(blocks)
 
 
-def _shortened_result(block: Block, cap: int, estimator: TokenEstimator) -> Block:
-    if not isinstance(block, ToolResult) or (tokens := estimator.block(block)) <= cap:
+def _shortened_result(block: Block, cap: int, estimator: TokenEstimator, known: int | None) -> Block:
+    if not isinstance(block, ToolResult):
         return block
-    content = [(part, estimator.block(part)) for part in block.content]
+    if known is not None and len(block.content) == 1:
+        content = [(block.content[0], known)]
+    else:
+        content = [(part, estimator.block(part)) for part in block.content]
+    tokens = sum(size for _, size in content)
+    if tokens <= cap:
+        return block
     return block.with_content(tuple(_shortened_part(part, size, size * cap // tokens) for part, size in content))
 
 
@@ -57,7 +68,7 @@ def _shortened_part(part: Block, tokens: int, cap: int) -> Block:
         case Text(text):
             return _as_text(text, tokens, cap, part)
         case Json(value):
-            return _as_text(json.dumps(value, ensure_ascii=False, default=str), tokens, cap, part)
+            return _as_text(as_json_text(value), tokens, cap, part)
         case Image() | Document():
             return Text(f"[{part.media_type or 'content'}: left out to save space]")
     return part

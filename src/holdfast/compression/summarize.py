@@ -19,7 +19,7 @@ from holdfast.compression.plans import Plan
 from holdfast.compression.protection import Protection
 from holdfast.compression.reduction import Reduction
 from holdfast.compression.summarizers import as_summarizer
-from holdfast.compression.summary_request import SUMMARY_PROMPT, SummaryRequest
+from holdfast.compression.summary_request import SUMMARY_PROMPT, SummaryRequest, without_tags
 from holdfast.compression.truncate import Truncate, plan_window
 from holdfast.errors import ContextOverflowError, InvalidTypeError, InvalidValueError
 from holdfast.history import History
@@ -133,12 +133,13 @@ class Summarize:
         """Shorten and choose what is to be summarized; nothing, if shortening is enough."""
         protection = self._protection_within(history, budget)
         reduction = Reduction(history, protection, shortens=self.shorten_results)
-        reduction.shorten_old_results(budget.target)
-        if reduction.draft.tokens <= budget.target:
+        target = reduction.target(budget)
+        reduction.shorten_old_results(target)
+        if reduction.draft.tokens <= target:
             return reduction, None
         longest = _longest(budget)
         at_least = math.ceil(reduction.old_messages * self.summary_ratio)
-        reduction.drop_oldest(budget.target - longest - _TOKENS_OF_TAGS, at_least=at_least)
+        reduction.drop_oldest(target - longest - _TOKENS_OF_TAGS, at_least=at_least)
         leaving = reduction.draft.dropped_messages
         if not leaving:
             return reduction, None
@@ -168,7 +169,7 @@ class Summarize:
         """Return the plan with a summary in it; where that says nothing or saves too little, one without."""
         if not _untagged(text):
             return self._truncated(history, budget, "there was nothing to summarize")
-        reduction.draft.summarize(summary_message(text, request))
+        reduction.draft.put_summary(summary_message(text, request))
         try:
             plan = reduction.fitting(budget, "summarized to stay within the window")
         except ContextOverflowError:
@@ -180,7 +181,7 @@ class Summarize:
         reduction, request = self._chosen(history, budget)
         if request is None or not request.known:
             return None
-        reduction.draft.summarize(summary_message(request.known, request))
+        reduction.draft.put_summary(summary_message(request.known, request))
         try:
             return reduction.fitting(budget, f"truncated, as {why}")
         except ContextOverflowError:
@@ -202,7 +203,7 @@ def summary_in(message: Message) -> str | None:
 
 def summary_message(text: str, request: SummaryRequest) -> Message:
     """Return the message that holds a summary; one that is longer than was asked for is cut."""
-    inner = _untagged(text).encode("utf-8", "replace").decode()
+    inner = without_tags(_untagged(text)).encode("utf-8", "replace").decode()
     tokens = request.estimator.text(inner)
     if tokens > request.longest:
         inner = f"{inner[: len(inner) * request.longest // tokens]} […]"

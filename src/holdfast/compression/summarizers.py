@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -15,14 +16,18 @@ def as_summarizer(given: Any) -> Callable[[SummaryRequest], Awaitable[str]] | No
     """Return *given* as a summarizer: an async callable as it is, a model that streams in Converse's form wrapped."""
     if given is None or isinstance(given, _StreamingModel):
         return given
-    if hasattr(given, "stream"):
-        return _StreamingModel(given)
-    if callable(given):
+    if callable(given) and not (hasattr(given, "stream") and not _is_async(given)):
         summarizer: Callable[[SummaryRequest], Awaitable[str]] = given
         return summarizer
+    if hasattr(given, "stream"):
+        return _StreamingModel(given)
     raise InvalidTypeError(
         f"summarizer must be an async callable or a model with a stream method, got {type(given).__name__}"
     )
+
+
+def _is_async(given: Any) -> bool:
+    return inspect.iscoroutinefunction(given) or inspect.iscoroutinefunction(getattr(given, "__call__", None))  # noqa: B004
 
 
 class _StreamingModel:

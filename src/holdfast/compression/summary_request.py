@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from holdfast.compression.shortening import shortened
-from holdfast.messages import Block, Document, Image, Json, Message, Opaque, Reasoning, Text, ToolResult, ToolUse
+from holdfast.messages import (
+    Block,
+    Document,
+    Image,
+    Json,
+    Message,
+    Opaque,
+    Reasoning,
+    Text,
+    ToolResult,
+    ToolUse,
+    as_json_text,
+)
 from holdfast.tokens import TokenEstimator
 
-__all__ = ["SUMMARY_PROMPT", "SummaryRequest"]
+__all__ = ["SUMMARY_PROMPT", "SummaryRequest", "without_tags"]
 
 SUMMARY_PROMPT = """You write the notes with which an agent goes on working after its conversation was shortened.
 
@@ -25,6 +37,7 @@ assume that a call failed unless its result says so. What is known so far is sti
 contradicts it: take it over, and do not write that it comes from a summary."""
 
 _LONGEST_RESULT = 400
+_TAGS = re.compile(r"<(/?(?:summary|conversation|known_so_far)>)")
 _TOKENS_AROUND = 60
 
 
@@ -46,9 +59,9 @@ class SummaryRequest:
     @property
     def prompt(self) -> str:
         """The request in words, with long tool results shortened."""
-        known = f"<known_so_far>\n{self.known}\n</known_so_far>\n\n" if self.known else ""
+        known = f"<known_so_far>\n{without_tags(self.known)}\n</known_so_far>\n\n" if self.known else ""
         return (
-            f"{known}<conversation>\n{self._transcript()}\n</conversation>\n\n"
+            f"{known}<conversation>\n{without_tags(self._transcript())}\n</conversation>\n\n"
             f"Summarize the conversation in at most {self.longest:,} tokens."
         )
 
@@ -67,6 +80,11 @@ class SummaryRequest:
         return max(self.readable - others, _LONGEST_RESULT)
 
 
+def without_tags(text: str) -> str:
+    """Return *text* so that it cannot end what it stands in: tags that mean something here lose their bracket."""
+    return _TAGS.sub(r"(\1", text)
+
+
 def _rendered(message: Message) -> str:
     return f"[{message.role}]\n" + "\n".join(line for block in message.blocks for line in _lines(block))
 
@@ -76,21 +94,14 @@ def _lines(block: Block) -> Iterator[str]:
         case Text(text):
             yield text
         case ToolUse(_, name, arguments):
-            yield f"(calls {name}: {arguments if isinstance(arguments, str) else _as_json(arguments)})"
+            yield f"(calls {name}: {arguments if isinstance(arguments, str) else as_json_text(arguments)})"
         case ToolResult(_, content, is_error):
             yield "(fails with)" if is_error else "(result)"
             for part in content:
                 yield from _lines(part)
         case Json(value):
-            yield _as_json(value)
+            yield as_json_text(value)
         case Image() | Document():
             yield f"({block.media_type or 'a file'})"
         case Reasoning() | Opaque():
             return
-
-
-def _as_json(value: object) -> str:
-    try:
-        return json.dumps(value, ensure_ascii=False, default=str)
-    except (TypeError, ValueError, RecursionError):
-        return str(value)

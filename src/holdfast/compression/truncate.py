@@ -43,8 +43,9 @@ class Truncate:
         if history.total <= budget.target:
             return None
         reduction = Reduction(history, self.protection, shortens=self.shorten_results)
-        reduction.shorten_old_results(budget.target)
-        reduction.drop_oldest(budget.target)
+        target = reduction.target(budget)
+        reduction.shorten_old_results(target)
+        reduction.drop_oldest(target)
         return reduction.fitting(budget, "truncated to stay within the window")
 
     def plan_window(self, history: History, *, down_to: int | None = None) -> Plan | None:
@@ -58,7 +59,8 @@ def plan_window(
     """Return what leaves so that at most *window_size* messages stay, or *down_to* once there were more."""
     if len(history) <= window_size:
         return None
-    at_rest = history.messages[-1].role == "assistant"
+    last = history.messages[-1]
+    at_rest = last.role == "assistant" and not any(last.tool_uses)
     reduction = Reduction(history, protection, keeps_latest=window_size > 0 or not at_rest)
     reduction.drop_to_length(window_size if down_to is None else down_to)
     reason = f"truncated to {window_size} messages"

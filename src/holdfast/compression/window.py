@@ -9,7 +9,7 @@ from dataclasses import replace
 from operator import is_
 from typing import Any
 
-from holdfast.budget import LOW_WATER, Budget, require_share
+from holdfast.budget import LOW_WATER, TRIGGER, Budget, require_share
 from holdfast.compression.meter import Meter
 from holdfast.compression.plans import Plan, apply
 from holdfast.dialects import Dialect
@@ -24,7 +24,7 @@ __all__ = ["DEFAULT_WINDOW", "ContextWindow"]
 logger = logging.getLogger(__name__)
 
 DEFAULT_WINDOW = 128_000
-_SMALLER_EACH_TIME = 0.7
+_SMALLER_EACH_TIME, _NOT_MUCH_LESS = 0.7, 0.9
 
 
 class ContextWindow:
@@ -37,15 +37,14 @@ class ContextWindow:
         self,
         *,
         trigger: float | None,
-        low_water: float = LOW_WATER,
+        low_water: float | None = None,
         window: int | None = None,
         dialect: Dialect | None = None,
         count_text: Callable[[str], int] | None = None,
         calibration: Calibration | None = None,
     ) -> None:
-        require_share("low_water", low_water)
         self.trigger = trigger
-        self.low_water = min(low_water, trigger or 1.0)
+        self.low_water = _low_water(low_water, trigger)
         self._window = None if window is None else Budget(window=window).window
         self._learnt: dict[str, int] = {}
         self.history = History(dialect, TokenEstimator() if count_text is None else TokenEstimator(count_text))
@@ -59,7 +58,7 @@ class ContextWindow:
         window = self._window_of(conversation)
         budget = Budget(
             window=window,
-            reserved=conversation.reserved if conversation.reserved < window else 0,
+            reserved=conversation.reserved,
             fixed=self.meter.fixed(conversation),
             trigger=self.trigger or 1.0,
             low_water=self.low_water,
@@ -83,7 +82,9 @@ class ContextWindow:
         budget = self.budget(conversation)
         if self.history.total > budget.limit:
             return budget
-        return replace(budget.below(int(self.history.total * _SMALLER_EACH_TIME)), trigger=1.0)
+        return replace(
+            budget.below(int(self.history.total * _SMALLER_EACH_TIME)), trigger=1.0, low_water=_NOT_MUCH_LESS
+        )
 
     def best_after_overflow(self, overflow: ContextOverflowError, conversation: Conversation) -> Plan | None:
         """Return the plan that comes nearest, if it fits the window as far as that is known.
@@ -92,6 +93,11 @@ class ContextWindow:
         """
         best: Plan | None = overflow.best
         return None if best is None or best.tokens_after > self.budget(conversation).limit else best
+
+    def used(self, conversation: Conversation) -> float:
+        """Read what is new, and return the share of the window that the next model call takes."""
+        self.history.read(conversation.messages)
+        return self.meter.request(conversation) / self._window_of(conversation)
 
     async def planned(self, plan: Plan | Awaitable[Plan | None] | None) -> Plan | None:
         """Return *plan*, waiting for it where needed. A summarizer may use this very agent: hence `is_waiting`."""
@@ -150,3 +156,13 @@ class ContextWindow:
                 "nobody said how many tokens the model takes, so %s are assumed; pass window=…", f"{DEFAULT_WINDOW:,}"
             )
         return DEFAULT_WINDOW
+
+
+def _low_water(given: float | None, trigger: float | None) -> float:
+    """Return what was asked for; else half of the window, or as much less as the trigger is below the usual one."""
+    if given is None:
+        return LOW_WATER * min((trigger or TRIGGER) / TRIGGER, 1.0)
+    require_share("low_water", given)
+    if trigger is not None and given > trigger:
+        raise InvalidValueError(f"low_water must be at most the trigger ({trigger:g}), got {given:g}")
+    return float(given)

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, TypedDict
 
-from holdfast.budget import TRIGGER, require_share
+from holdfast.budget import TRIGGER, Budget, require_share
 from holdfast.compression.plans import Plan
 from holdfast.compression.window import ContextWindow
 from holdfast.conversation.agents import conversation_of
 from holdfast.errors import ContextOverflowError, InvalidTypeError, InvalidValueError
-from holdfast.hooks import BeforeModelCall, Conversation, HookRegistry
+from holdfast.hooks import AfterModelCall, BeforeModelCall, Conversation, HookRegistry
+from holdfast.overflow import is_context_overflow
 
 __all__ = ["ConversationManager", "ProactiveCompressionConfig"]
 
 logger = logging.getLogger(__name__)
+
+_MOST_RETRIES = 3
 
 
 class ProactiveCompressionConfig(TypedDict, total=False):
@@ -31,11 +35,19 @@ class ConversationManager(ABC):
 
     *proactive_compression* reduces the history before a model call: True from 0.7 of the window on, a mapping with
     ``compression_threshold`` from that share on, False or None never. It is best effort: what fails is logged, and the
-    call proceeds. After an overflow, `reduce_context` is called with the error.
+    call proceeds. After an overflow, `reduce_context` is called with the error; a loop that fires `AfterModelCall` need
+    not call it. *window* is how many tokens the model takes, where the agent does not say.
     """
 
-    def __init__(self, *, proactive_compression: bool | ProactiveCompressionConfig | None = None) -> None:
-        self.window = ContextWindow(trigger=_threshold(proactive_compression))
+    def __init__(
+        self,
+        *,
+        proactive_compression: bool | ProactiveCompressionConfig | None = None,
+        window: int | None = None,
+        count_text: Callable[[str], int] | None = None,
+    ) -> None:
+        self.window = ContextWindow(trigger=_threshold(proactive_compression), window=window, count_text=count_text)
+        self._retries = 0
 
     @property
     def removed_message_count(self) -> int:
@@ -49,6 +61,7 @@ class ConversationManager(ABC):
     def register_hooks(self, registry: HookRegistry, **kwargs: Any) -> None:
         """Act on the events of an agent. Whoever overrides it must call it."""
         registry.add_callback(BeforeModelCall, self._compress_proactively)
+        registry.add_callback(AfterModelCall, self._recover)
 
     def restore_from_session(self, state: dict[str, Any]) -> list[Any] | None:
         """Go on from what `get_state` returned, and return the messages to put before the agent's, if any."""
@@ -81,10 +94,41 @@ class ConversationManager(ABC):
             # Best effort: the call may still fit, and else the provider says so.
             logger.exception("the history could not be reduced, so the model call goes on without")
 
+    def _recover(self, event: AfterModelCall) -> Any:
+        """Learn from the usage; after an overflow, reduce the history and ask for a retry."""
+        if (error := self._overflow_to_recover_from(event)) is not None:
+            with self._retry_unless_refused(event):
+                self.reduce_context(event.conversation, error)
+
+    def _overflow_to_recover_from(self, event: AfterModelCall) -> Exception | None:
+        if self.window.is_waiting:
+            return None
+        if event.error is None:
+            self._retries = 0
+            self.window.meter.learn(event.conversation, event.usage)
+        if is_context_overflow(event.error) and isinstance(event.error, Exception) and self._retries < _MOST_RETRIES:
+            return event.error
+        self._retries = 0
+        return None
+
+    @contextmanager
+    def _retry_unless_refused(self, event: AfterModelCall) -> Iterator[None]:
+        """Ask for a retry if what is done here succeeds; else the overflow stays as it came."""
+        try:
+            yield
+        except Exception as error:
+            logger.error("after a context overflow, the history could not be reduced: %s", error)
+            self._retries = 0
+        else:
+            self._retries, event.retry = self._retries + 1, True
+
     def _read(self, agent: Any) -> Conversation:
         conversation = conversation_of(agent)
         self.window.history.verify(conversation.messages)
         return conversation
+
+    def _budget(self, conversation: Conversation, e: Exception | None) -> Budget:
+        return self.window.budget(conversation) if e is None else self.window.budget_after_overflow(conversation, e)
 
     def _best(self, overflow: ContextOverflowError, conversation: Conversation, e: Exception | None) -> Plan | None:
         """Return the best there is; after an overflow, if that cannot fit, raise it, and say what is left."""

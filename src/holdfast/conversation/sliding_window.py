@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
 
-from holdfast.compression.plans import Plan
+from holdfast.budget import LOW_WATER, TRIGGER
 from holdfast.compression.truncate import Truncate
 from holdfast.conversation.base import ConversationManager, ProactiveCompressionConfig
 from holdfast.errors import ContextOverflowError, InvalidTypeError, InvalidValueError
-from holdfast.hooks import BeforeModelCall, Conversation, HookRegistry
+from holdfast.hooks import BeforeModelCall, HookRegistry
 
 __all__ = ["SlidingWindowConversationManager"]
 
@@ -30,8 +32,10 @@ class SlidingWindowConversationManager(ConversationManager):
         protect_first: int = 0,
         protect_last: int = 0,
         proactive_compression: bool | ProactiveCompressionConfig | None = None,
+        window: int | None = None,
+        count_text: Callable[[str], int] | None = None,
     ) -> None:
-        super().__init__(proactive_compression=proactive_compression)
+        super().__init__(proactive_compression=proactive_compression, window=window, count_text=count_text)
         _check_per_turn(per_turn)
         self._truncate = Truncate(
             window_size=window_size,
@@ -68,17 +72,15 @@ class SlidingWindowConversationManager(ConversationManager):
     def reduce_context(self, agent: Any, e: Exception | None = None, **kwargs: Any) -> None:
         """Let messages leave until the window and the budget are kept; after an overflow, more than that."""
         conversation = self._read(agent)
+        if e is None:
+            # Further down than needed, so that the next turns only append.
+            down_to = math.ceil(self.window_size * LOW_WATER / TRIGGER)
+            self._carry_out(self._truncate.plan_window(self.window.history, down_to=down_to), conversation, None)
         try:
-            plan = self._plan(conversation, e)
+            plan = self._truncate.plan(self.window.history, self._budget(conversation, e))
         except ContextOverflowError as overflow:
             plan = self._best(overflow, conversation, e)
         self._carry_out(plan, conversation, e)
-
-    def _plan(self, conversation: Conversation, e: Exception | None) -> Plan | None:
-        history = self.window.history
-        if e is not None:
-            return self._truncate.plan(history, self.window.budget_after_overflow(conversation, e))
-        return self._truncate.plan_window(history) or self._truncate.plan(history, self.window.budget(conversation))
 
     def _apply_per_turn(self, event: BeforeModelCall) -> None:
         if self.per_turn is False:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import Any
 
 from holdfast.budget import Budget
@@ -13,15 +16,12 @@ from holdfast.compression.summarize import Summarize
 from holdfast.compression.summary_request import SUMMARY_PROMPT
 from holdfast.conversation.base import ConversationManager, ProactiveCompressionConfig
 from holdfast.errors import ContextOverflowError, InvalidTypeError
-from holdfast.hooks import AfterModelCall, BeforeModelCall, Conversation, HookRegistry
+from holdfast.hooks import AfterModelCall, BeforeModelCall, Conversation
 from holdfast.messages import SUMMARY, Message
-from holdfast.overflow import is_context_overflow
 
 __all__ = ["SummarizingConversationManager"]
 
 logger = logging.getLogger(__name__)
-
-_MOST_RETRIES = 3
 
 
 class SummarizingConversationManager(ConversationManager):
@@ -38,15 +38,17 @@ class SummarizingConversationManager(ConversationManager):
     def __init__(
         self,
         summary_ratio: float = 0.3,
-        preserve_recent_messages: int = 10,
+        preserve_recent_messages: int | None = None,
         summarizer: Any = None,
         summarization_system_prompt: str | None = None,
         *,
         protect_first: int = 0,
         timeout: float = 120.0,
         proactive_compression: bool | ProactiveCompressionConfig | None = None,
+        window: int | None = None,
+        count_text: Callable[[str], int] | None = None,
     ) -> None:
-        super().__init__(proactive_compression=proactive_compression)
+        super().__init__(proactive_compression=proactive_compression, window=window, count_text=count_text)
         self._summarize = Summarize(
             summary_ratio=summary_ratio,
             protect_first=protect_first,
@@ -58,14 +60,8 @@ class SummarizingConversationManager(ConversationManager):
             ),
         )
         self.summary_ratio = summary_ratio
-        self.preserve_recent_messages = preserve_recent_messages
+        self.preserve_recent_messages = self._summarize.protection.last
         self._summary: Any = None
-        self._retries = 0
-
-    def register_hooks(self, registry: HookRegistry, **kwargs: Any) -> None:
-        """Act on the events of an agent."""
-        super().register_hooks(registry, **kwargs)
-        registry.add_callback(AfterModelCall, self._recover)
 
     def get_state(self) -> dict[str, Any]:
         """Return what to save with a session, as JSON."""
@@ -88,10 +84,13 @@ class SummarizingConversationManager(ConversationManager):
         conversation = self._read(agent)
         budget = self._budget(conversation, e)
         try:
-            if self._summarize.summarizer is None or _in_event_loop():
+            if self._summarize.summarizer is None:
+                plan = self._summarize.plan_extractive(self.window.history, budget)
+            elif _in_event_loop():
+                logger.warning("an extractive summary is made: waiting for the summarizer would block the event loop")
                 plan = self._summarize.plan_extractive(self.window.history, budget)
             else:
-                plan = asyncio.run(self._summarize.plan(self.window.history, budget))
+                plan = self._waited_for(budget)
         except ContextOverflowError as overflow:
             plan = self._best(overflow, conversation, e)
         self._carry_out(plan, conversation, e)
@@ -115,17 +114,26 @@ class SummarizingConversationManager(ConversationManager):
             logger.exception("the history could not be reduced, so the model call goes on without")
 
     async def _recover(self, event: AfterModelCall) -> None:
-        if self.window.is_waiting:
-            return
-        retries, self._retries = self._retries, 0
-        if event.error is None:
-            self.window.meter.learn(event.conversation, event.usage)
-        elif is_context_overflow(event.error) and isinstance(event.error, Exception) and retries < _MOST_RETRIES:
-            await self.reduce_context_async(event.conversation, event.error)
-            self._retries, event.retry = retries + 1, True
+        if (error := self._overflow_to_recover_from(event)) is not None:
+            with self._retry_unless_refused(event):
+                await self.reduce_context_async(event.conversation, error)
 
-    def _budget(self, conversation: Conversation, e: Exception | None) -> Budget:
-        return self.window.budget(conversation) if e is None else self.window.budget_after_overflow(conversation, e)
+    def _waited_for(self, budget: Budget) -> Plan | None:
+        """Wait for the summarizer, in a thread that is left behind if it outlasts its time and cannot be stopped."""
+        outcome: Future[Plan | None] = Future()
+
+        def run() -> None:
+            try:
+                outcome.set_result(asyncio.run(self._summarize.plan(self.window.history, budget)))
+            except BaseException as error:
+                outcome.set_exception(error)
+
+        threading.Thread(target=run, name="holdfast-summary", daemon=True).start()
+        try:
+            return outcome.result(self._summarize.timeout + 1)
+        except FutureTimeoutError:
+            logger.warning("the summarizer takes too long, so an extractive summary is made instead")
+            return self._summarize.plan_extractive(self.window.history, budget)
 
     def _carry_out(self, plan: Plan | None, conversation: Conversation, e: Exception | None) -> None:
         super()._carry_out(plan, conversation, e)

@@ -6,6 +6,6 @@ from holdfast.dialects.anthropic import Anthropic
 from holdfast.dialects.converse import Converse
 from holdfast.dialects.detection import dialect_named, dialect_of
 from holdfast.dialects.openai import OpenAI
-from holdfast.dialects.protocol import Dialect
+from holdfast.dialects.protocol import Dialect, sendable
 
-__all__ = ["Anthropic", "Converse", "Dialect", "OpenAI", "dialect_named", "dialect_of"]
+__all__ = ["Anthropic", "Converse", "Dialect", "OpenAI", "dialect_named", "dialect_of", "sendable"]

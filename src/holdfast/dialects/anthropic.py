@@ -10,7 +10,10 @@ from typing import Any
 from holdfast.dialects.protocol import (
     MAPPING,
     Wire,
+    as_dict,
+    as_mapping,
     as_value,
+    joined_text,
     no_message,
     notes_in,
     sendable,
@@ -42,16 +45,16 @@ class Anthropic:
 
     def read(self, wire: Any) -> Message:
         """Return the message that *wire* stands for."""
-        if not isinstance(wire, MAPPING):
+        if (given := as_mapping(wire)) is None:
             return no_message(wire)
-        role: Role = "assistant" if wire.get("role") == "assistant" else "user"
-        return Message(role, _read_content(wire.get("content"), _READERS), notes_in(wire), wire)
+        role: Role = "assistant" if given.get("role") == "assistant" else "user"
+        return Message(role, _read_content(given.get("content"), _READERS), notes_in(given), wire)
 
     def write(self, message: Message) -> list[Any]:
         """Return what *message* was read from, or what it has become since."""
         if (as_it_came := unchanged(message)) is not None:
             return as_it_came
-        wire = dict(message.wire) if isinstance(message.wire, MAPPING) else {"role": message.role, "content": []}
+        wire = dict(as_mapping(message.wire) or {"role": message.role, "content": []})
         if message.blocks != _read_content(wire.get("content"), _READERS):
             wire["content"] = _write_content(message.blocks, wire.get("content"))
         return [with_notes(wire, message.notes)]
@@ -68,11 +71,11 @@ def _read_content(content: Any, readers: _Readers) -> tuple[Block, ...]:
 
 
 def _read_block(wire: Any, readers: _Readers) -> Block:
-    if not isinstance(wire, dict):
+    if (given := as_dict(wire)) is None:
         return Opaque("", wire, wire)
-    read = readers.get(kind := string_in(wire, "type"))
-    block = read(wire) if read is not None else None
-    return Opaque(kind, wire, wire) if block is None else block
+    read = readers.get(kind := string_in(given, "type"))
+    block = read(given) if read is not None else None
+    return Opaque(kind, given, given) if block is None else block
 
 
 def _text(wire: Wire) -> Block | None:
@@ -102,7 +105,11 @@ def _document(wire: Wire) -> Block | None:
     source = wire.get("source")
     if not isinstance(source, MAPPING):
         return None
-    return Document(string_in(source, "media_type"), string_in(wire, "title"), _data(source), wire)
+    title = string_in(wire, "title")
+    if source.get("type") != "content":
+        return Document(string_in(source, "media_type"), title, _data(source), wire)
+    text = joined_text(source.get("content"))
+    return None if text is None else Document("text/plain", title, text.encode("utf-8", "surrogatepass"), wire)
 
 
 def _data(source: Mapping[str, Any]) -> bytes | str | None:

@@ -8,7 +8,10 @@ from typing import Any
 from holdfast.dialects.protocol import (
     MAPPING,
     Wire,
+    as_dict,
+    as_mapping,
     as_value,
+    joined_text,
     no_message,
     notes_in,
     sendable,
@@ -40,16 +43,16 @@ class Converse:
 
     def read(self, wire: Any) -> Message:
         """Return the message that *wire* stands for."""
-        if not isinstance(wire, MAPPING):
+        if (given := as_mapping(wire)) is None:
             return no_message(wire)
-        role: Role = "assistant" if wire.get("role") == "assistant" else "user"
-        return Message(role, _read_content(wire.get("content"), _READERS), notes_in(wire), wire)
+        role: Role = "assistant" if given.get("role") == "assistant" else "user"
+        return Message(role, _read_content(given.get("content"), _READERS), notes_in(given), wire)
 
     def write(self, message: Message) -> list[Any]:
         """Return what *message* was read from, or what it has become since."""
         if (as_it_came := unchanged(message)) is not None:
             return as_it_came
-        wire = dict(message.wire) if isinstance(message.wire, MAPPING) else {"role": message.role, "content": []}
+        wire = dict(as_mapping(message.wire) or {"role": message.role, "content": []})
         if message.blocks != _read_content(wire.get("content"), _READERS):
             wire["content"] = [_write_block(block) for block in message.blocks]
         return [with_notes(wire, message.notes)]
@@ -60,16 +63,18 @@ class Converse:
 
 
 def _read_content(content: Any, readers: _Readers) -> tuple[Block, ...]:
+    if isinstance(content, str):
+        return (Text(content),)
     return tuple([_read_block(wire, readers) for wire in content]) if isinstance(content, list) else ()
 
 
 def _read_block(wire: Any, readers: _Readers) -> Block:
-    if isinstance(wire, dict):
-        for kind, value in wire.items():
-            if (read := readers.get(kind)) is not None and (block := read(value, wire)) is not None:
-                return block
-        return Opaque(next((kind for kind in wire if isinstance(kind, str)), ""), wire, wire)
-    return Opaque("", wire, wire)
+    if (given := as_dict(wire)) is None:
+        return Opaque("", wire, wire)
+    for kind, value in given.items():
+        if (read := readers.get(kind)) is not None and (block := read(value, given)) is not None:
+            return block
+    return Opaque(next((kind for kind in given if isinstance(kind, str)), ""), given, given)
 
 
 def _text(value: Any, wire: Wire) -> Block | None:
@@ -102,7 +107,18 @@ def _image(value: Any, wire: Wire) -> Block | None:
 def _document(value: Any, wire: Wire) -> Block | None:
     if not isinstance(value, MAPPING):
         return None
-    return Document(string_in(value, "format"), string_in(value, "name"), _bytes_in(value), wire)
+    name = string_in(value, "name")
+    if (content := _text_source_in(value)) is None:
+        return Document(string_in(value, "format"), name, _bytes_in(value), wire)
+    text = joined_text(content)
+    return None if text is None else Document("txt", name, text.encode("utf-8", "surrogatepass"), wire)
+
+
+def _text_source_in(value: Mapping[str, Any]) -> Any:
+    """Return what a document consists of if it is given as text, whatever its format is said to be."""
+    source = value.get("source")
+    given = source if isinstance(source, MAPPING) else {}
+    return given.get("content") if given.get("text") is None else given["text"]
 
 
 def _bytes_in(value: Mapping[str, Any]) -> bytes | str | None:

@@ -8,7 +8,7 @@ from typing import Any
 from holdfast.dialects.anthropic import Anthropic
 from holdfast.dialects.converse import Converse
 from holdfast.dialects.openai import OpenAI
-from holdfast.dialects.protocol import Dialect, role_in
+from holdfast.dialects.protocol import Dialect, as_mapping, role_in
 from holdfast.errors import InvalidValueError
 
 __all__ = ["dialect_named", "dialect_of"]
@@ -40,14 +40,14 @@ def dialect_of(wires: Iterable[Any]) -> Dialect | None:
 
 
 def _evidence(wire: Any) -> Iterator[str]:
-    if not isinstance(wire, Mapping):
+    if (given := as_mapping(wire)) is None:
         return
-    if role_in(wire) in _OPENAI_ROLES or not _OPENAI_KEYS.isdisjoint(wire):
+    if role_in(given) in _OPENAI_ROLES or not _OPENAI_KEYS.isdisjoint(given):
         yield "openai"
-    content = wire.get("content")
+    content = given.get("content")
     for block in content if isinstance(content, list) else ():
-        if isinstance(block, Mapping):
-            yield from _evidence_of_block(block)
+        if (part := as_mapping(block)) is not None:
+            yield from _evidence_of_block(part)
 
 
 def _evidence_of_block(block: Mapping[str, Any]) -> Iterator[str]:

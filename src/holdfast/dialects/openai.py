@@ -11,6 +11,8 @@ from typing import Any
 from holdfast.dialects.protocol import (
     MAPPING,
     Wire,
+    as_dict,
+    as_mapping,
     no_message,
     notes_in,
     role_in,
@@ -47,13 +49,13 @@ class OpenAI:
 
     def read(self, wire: Any) -> Message:
         """Return the message that *wire* stands for. A tool's message is one of the user's, with one result."""
-        if not isinstance(wire, MAPPING):
+        if (given := as_mapping(wire)) is None:
             return no_message(wire)
-        role, content = role_in(wire), _read_content(wire.get("content"))
-        if role == "tool" and isinstance(wire.get("tool_call_id"), str):
-            return Message("user", (ToolResult(wire["tool_call_id"], content, wire=wire),), notes_in(wire), wire)
-        blocks = (*content, *_read_reasoning(wire), *_read_calls(wire.get("tool_calls")))
-        return Message(_ROLES.get(role, "user"), blocks, notes_in(wire), wire)
+        role, content = role_in(given), _read_content(given.get("content"))
+        if role == "tool" and isinstance(given.get("tool_call_id"), str):
+            return Message("user", (ToolResult(given["tool_call_id"], content, wire=given),), notes_in(given), wire)
+        blocks = (*content, *_read_reasoning(given), *_read_calls(given.get("tool_calls")))
+        return Message(_ROLES.get(role, "user"), blocks, notes_in(given), wire)
 
     def write(self, message: Message) -> list[Any]:
         """Return what *message* was read from, or what it has become since: one message for each tool result."""
@@ -76,7 +78,7 @@ class OpenAI:
         calls = tuple(filter(_is_call, message.blocks))
         said = tuple(block for block in message.blocks if not _is_call(block) and not isinstance(block, Reasoning))
         new: Wire = {"role": message.role, "content": None if calls else ""}
-        wire = dict(message.wire) if isinstance(message.wire, MAPPING) else new
+        wire = dict(as_mapping(message.wire) or new)
         if said != _read_content(wire.get("content")):
             wire["content"] = _write_content(said, wire.get("content"))
         if calls != tuple(_read_calls(wire.get("tool_calls"))):
@@ -93,11 +95,11 @@ def _read_content(content: Any) -> tuple[Block, ...]:
 
 
 def _read_part(wire: Any) -> Block:
-    if not isinstance(wire, dict):
+    if (given := as_dict(wire)) is None:
         return Opaque("", wire, wire)
-    read = _READERS.get(kind := string_in(wire, "type"))
-    block = read(wire) if read is not None else None
-    return Opaque(kind, wire, wire) if block is None else block
+    read = _READERS.get(kind := string_in(given, "type"))
+    block = read(given) if read is not None else None
+    return Opaque(kind, given, given) if block is None else block
 
 
 def _text(wire: Wire) -> Block | None:
@@ -115,8 +117,10 @@ def _file(wire: Wire) -> Block | None:
     file = wire.get("file")
     if not isinstance(file, MAPPING):
         return None
-    media_type, data = _from_data_url(file.get("file_data"))
-    return Document(media_type, string_in(file, "filename"), data, wire)
+    given = string_in(file, "file_data")
+    media_type, data = _from_data_url(given)
+    # Some send the base64 text alone.
+    return Document(media_type, string_in(file, "filename"), (given or None) if data is None else data, wire)
 
 
 def _from_data_url(url: Any) -> tuple[str, str | None]:
@@ -140,12 +144,14 @@ def _read_calls(calls: Any) -> Iterable[Block]:
 
 
 def _read_call(wire: Any) -> Block:
-    function = wire.get("function") if isinstance(wire, MAPPING) else None
-    if not isinstance(function, MAPPING):
-        function = wire.get("custom") if isinstance(wire, MAPPING) else None
-    if not isinstance(function, MAPPING) or not isinstance(wire.get("id"), str):
+    if (given := as_dict(wire)) is None:
         return Opaque(_CALL, wire, wire)
-    return ToolUse(wire["id"], string_in(function, "name"), function.get("arguments", function.get("input")), wire)
+    function = as_mapping(given.get("function"))
+    if function is None:
+        function = as_mapping(given.get("custom"))
+    if function is None or not isinstance(given.get("id"), str):
+        return Opaque(_CALL, given, given)
+    return ToolUse(given["id"], string_in(function, "name"), function.get("arguments", function.get("input")), given)
 
 
 def _is_call(block: Block) -> bool:

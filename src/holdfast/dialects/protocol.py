@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, Final, Protocol
 
 from holdfast.messages import NO_NOTES, Message, Opaque
@@ -12,13 +13,17 @@ __all__ = [
     "MAPPING",
     "Dialect",
     "Wire",
+    "as_dict",
+    "as_mapping",
     "as_value",
+    "joined_text",
     "no_message",
     "notes_in",
     "role_in",
     "sendable",
     "string_in",
     "unchanged",
+    "unread_in",
     "with_notes",
 ]
 
@@ -29,6 +34,12 @@ MAPPING: Final = (dict, Mapping)
 
 _FOR_NO_PROVIDER = ("metadata", "tracking_id")
 _NO_MESSAGE = "no message"
+_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+# Of a message's own names: what dialects read, what is too small to count, and what only answers carry.
+_READ: Final = frozenset({"role", "content", "tool_calls", "tool_call_id", "reasoning_content", *_FOR_NO_PROVIDER})
+_SMALL: Final = frozenset({"id", "name", "type", "status", "cache_control"})
+_OF_ANSWERS: Final = frozenset({"model", "usage", "stop_reason", "stop_sequence"})
+_NOT_COUNTED: Final = _READ | _SMALL | _OF_ANSWERS
 
 
 class Dialect(Protocol):
@@ -65,6 +76,44 @@ def unchanged(message: Message) -> list[Any] | None:
         case (Opaque(kind, value),) if kind == _NO_MESSAGE:
             return [value]
     return None
+
+
+def as_mapping(wire: Any) -> Mapping[str, Any] | None:
+    """Return a message or block as a mapping: itself, or what a provider's SDK object dumps. None if it is neither."""
+    if isinstance(wire, MAPPING):
+        return wire
+    try:
+        dump = getattr(wire, "model_dump", None)
+        dumped = dump(exclude_none=True) if callable(dump) else None
+    except Exception:
+        # Whatever such an object does when asked, it is passed on as it is.
+        return None
+    return dumped if isinstance(dumped, dict) else None
+
+
+def as_dict(wire: Any) -> Wire | None:
+    """Return a block as a dict: itself, or a copy of another mapping, or what an SDK object dumps. None for others."""
+    if isinstance(wire, dict):
+        return wire
+    given = as_mapping(wire)
+    return None if given is None else dict(given)
+
+
+def unread_in(wire: Any) -> Mapping[str, Any]:
+    """Return what a message holds beside all that dialects read: a refusal, say, or a call of the older kind."""
+    given = None if wire is None else as_mapping(wire)
+    if given is None or given.keys() <= _NOT_COUNTED:
+        return _NOTHING
+    return {name: value for name, value in given.items() if name not in _NOT_COUNTED and value is not None}
+
+
+def joined_text(content: Any) -> str | None:
+    """Return the text of a string, or of a list of blocks with text. None if there is anything else."""
+    if isinstance(content, str):
+        return content
+    blocks = [as_mapping(block) or {} for block in content] if isinstance(content, list) else [{}]
+    texts = [block["text"] for block in blocks if isinstance(block.get("text"), str)]
+    return "\n".join(texts) if len(texts) == len(blocks) else None
 
 
 def notes_in(wire: Any) -> Mapping[str, Any]:

@@ -7,8 +7,22 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from holdfast.dialects import OpenAI, dialect_of
-from holdfast.messages import Block, Document, Image, Json, Message, Opaque, Reasoning, Text, ToolResult, ToolUse
-from holdfast.tokens.media import decoded_base64, document_tokens, image_tokens
+from holdfast.dialects.protocol import as_mapping, unread_in
+from holdfast.errors import InvalidTypeError
+from holdfast.messages import (
+    Block,
+    Document,
+    Image,
+    Json,
+    Message,
+    Opaque,
+    Reasoning,
+    Text,
+    ToolResult,
+    ToolUse,
+    as_json_text,
+)
+from holdfast.tokens.media import decoded_base64, document_tokens, image_tokens, sound_tokens, without_media
 from holdfast.tokens.text import estimate_text
 
 __all__ = ["TokenEstimator", "estimate_input_tokens"]
@@ -18,9 +32,10 @@ _PER_CALL = 8
 _PER_TOOL = 8
 # Where only an address is given, the provider fetches an image of a size that nobody here knows.
 _IMAGE_ELSEWHERE, _DOCUMENT_ELSEWHERE = 1_600, 3_000
-_BYTES_PER_TOKEN_OF_SOUND = 500
 _ENOUGH_OF_AN_IMAGE = 1 << 20
 _FREE_KINDS = frozenset({"cachePoint", "cache_control"})
+# From how many characters on base64 in a block that nobody knows is taken for media; in sound, all of it is.
+_LONG_ENOUGH_FOR_MEDIA, _KINDS_OF_SOUND = 10_000, frozenset({"input_audio"})
 
 
 def estimate_input_tokens(
@@ -35,6 +50,9 @@ def estimate_input_tokens(
     *count_text* may be an exact tokenizer, such as `holdfast.tokens.exact_counter()`.
     """
     estimator = TokenEstimator(count_text)
+    for name, value in (("messages", messages), ("tool_specs", tool_specs)):
+        if isinstance(value, (str, bytes, Mapping)):
+            raise InvalidTypeError(f"{name} must be a list, got {type(value).__name__}")
     given = list(messages)
     dialect = dialect_of(given) or OpenAI()
     read = (message if isinstance(message, Message) else dialect.read(message) for message in given)
@@ -49,7 +67,9 @@ class TokenEstimator:
 
     def message(self, message: Message) -> int:
         """Return the tokens of one message."""
-        return _PER_MESSAGE + sum(map(self.block, message.blocks))
+        tokens = _PER_MESSAGE + sum(map(self.block, message.blocks))
+        unread = unread_in(message.wire)
+        return tokens + self._unknown(unread, _LONG_ENOUGH_FOR_MEDIA) if unread else tokens
 
     def system(self, system_prompt: Any) -> int:
         """Return the tokens of a system prompt: text, or a list of a provider's blocks."""
@@ -76,7 +96,10 @@ class TokenEstimator:
                 return self._image(block)
             case Document():
                 return self._document(block)
-        return 0 if isinstance(block, Opaque) and block.kind in _FREE_KINDS else self.json(getattr(block, "value", ""))
+            case Opaque(kind, value):
+                shortest = 0 if kind in _KINDS_OF_SOUND else _LONG_ENOUGH_FOR_MEDIA
+                return 0 if kind in _FREE_KINDS else self._unknown(value, shortest)
+        return self.json(getattr(block, "value", ""))
 
     def text(self, text: str) -> int:
         """Return the tokens of a text."""
@@ -88,11 +111,20 @@ class TokenEstimator:
             return self.text(value)
         sizes: list[int] = []
         text = _as_json(value, sizes)
-        return self.text(text) + sum(sizes) // _BYTES_PER_TOKEN_OF_SOUND
+        return self.text(text) + sound_tokens(sum(sizes))
 
     def _hidden(self, block: Text | Reasoning) -> int:
         """Return the tokens of reasoning that the provider encrypted."""
         return self.json(block.wire) if isinstance(block, Reasoning) and block.wire is not None else 0
+
+    def _unknown(self, value: Any, shortest: int) -> int:
+        """Return the tokens of what no dialect reads: of its JSON, and of the media in it."""
+        media: list[int] = []
+        try:
+            shown = without_media(value, shortest, media)
+        except RecursionError:
+            return self.json(value)
+        return self.json(shown) + sum(media)
 
     def _image(self, image: Image) -> int:
         data = decoded_base64(image.data, _ENOUGH_OF_AN_IMAGE) if isinstance(image.data, str) else image.data
@@ -100,7 +132,9 @@ class TokenEstimator:
 
     def _document(self, document: Document) -> int:
         data = decoded_base64(document.data) if isinstance(document.data, str) else document.data
-        return _DOCUMENT_ELSEWHERE if data is None else document_tokens(data, document.media_type)
+        if data is None:
+            return max(_DOCUMENT_ELSEWHERE, self.text(document.data) if isinstance(document.data, str) else 0)
+        return document_tokens(data, document.media_type)
 
 
 def _as_json(value: Any, sizes: list[int]) -> str:
@@ -108,10 +142,10 @@ def _as_json(value: Any, sizes: list[int]) -> str:
         if isinstance(other, (bytes, bytearray, memoryview)):
             sizes.append(len(other))
             return ""
-        return dict(other) if isinstance(other, Mapping) else str(other)
+        given = as_mapping(other)
+        return str(other) if given is None else dict(given)
 
     try:
         return json.dumps(value, ensure_ascii=False, default=described)
     except (TypeError, ValueError, RecursionError):
-        # A key that is no string, or a value that holds itself: no provider could be sent it either.
-        return repr(value)
+        return as_json_text(value)

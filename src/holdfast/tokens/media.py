@@ -5,7 +5,8 @@ Anthropic shrinks an image to 1,568 pixels on the long edge and to about 1.15 me
 and 170 for each tile of 512 × 512. Here the larger of the two counts, so that the estimate is safe with either.
 
 A page of a PDF is sent as its text and as an image: 2,000 tokens, in the middle of the 1,500 to 3,000 that Anthropic
-names. Text-like documents are estimated as text. Others are zipped or unknown, and counted by size.
+names. Text-like documents are estimated as text. Others are zipped or unknown, and counted by size. So are sound and
+film.
 """
 
 from __future__ import annotations
@@ -14,12 +15,21 @@ import binascii
 import math
 import re
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import islice
+from typing import Any
 
 from holdfast.tokens.text import estimate_text
 
-__all__ = ["decoded_base64", "document_tokens", "image_size", "image_tokens"]
+__all__ = [
+    "decoded_base64",
+    "document_tokens",
+    "image_size",
+    "image_tokens",
+    "media_tokens",
+    "sound_tokens",
+    "without_media",
+]
 
 Size = tuple[int, int]
 
@@ -40,6 +50,10 @@ _OFFICE = re.compile("officedocument|opendocument|msword|ms-excel|zip")
 _LONGEST_HEAD_OF_URL = 1_000
 _BASE64 = re.compile(r"[A-Za-z0-9+/_\-\s]*=*\s*")
 _MOST_SEGMENTS = 10_000
+_BYTES_PER_TOKEN_OF_SOUND = 500
+_DOCUMENTS = (b"%PDF-", b"PK\x03\x04")
+_NAMES_OF_MEDIA = frozenset({"data", "bytes"})
+_SECRETS = ("encrypted", "redacted")
 
 
 def image_tokens(data: bytes) -> int:
@@ -187,3 +201,43 @@ def decoded_base64(text: str, most: int = 48 << 20) -> bytes | None:
         return binascii.a2b_base64(encoded[: len(encoded) - (len(encoded) % 4 == 1)] + "==")
     except ValueError:
         return None
+
+
+# Media of any kind
+
+
+def sound_tokens(size: int) -> int:
+    """Return the tokens of so many bytes of sound or film."""
+    return math.ceil(size / _BYTES_PER_TOKEN_OF_SOUND)
+
+
+def media_tokens(data: bytes) -> int:
+    """Return the tokens of an image or a document, if it begins like one, else of sound."""
+    if image_size(data) is not None:
+        return image_tokens(data)
+    return document_tokens(data, "") if data.startswith(_DOCUMENTS) else sound_tokens(len(data))
+
+
+def without_media(value: Any, shortest: int, found: list[int], *, named: bool = False) -> Any:
+    """Return a JSON value without the media that hide in it, and put the tokens of each into *found*.
+
+    They are strings of at least *shortest* characters: data URLs, or base64 under a name for such. What a provider
+    encrypted looks the same, but is said to be so, and stays.
+    """
+    if isinstance(value, str):
+        data = _hidden(value) if len(value) >= shortest and (named or value.startswith("data:")) else None
+        found += [] if data is None else [media_tokens(data)]
+        return value if data is None else ""
+    if isinstance(value, (dict, Mapping)):
+        names = frozenset() if _is_secret(value) else _NAMES_OF_MEDIA
+        return {name: without_media(item, shortest, found, named=name in names) for name, item in value.items()}
+    return [without_media(item, shortest, found) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def _hidden(text: str) -> bytes | None:
+    return None if " " in text[:_LONGEST_HEAD_OF_URL] else decoded_base64(text)
+
+
+def _is_secret(value: Mapping[str, Any]) -> bool:
+    kind = value.get("type")
+    return isinstance(kind, str) and any(word in kind for word in _SECRETS)

@@ -11,6 +11,7 @@ __all__ = ["Calibration", "reported_input_tokens"]
 
 # Beyond these, the report is of something else than the request that was estimated.
 _SMALLEST_RATIO, _LARGEST_RATIO = 0.25, 4.0
+_MOST_UNSEEN = 50_000
 _WEIGHT_OF_NEW = 0.5
 _MOST_MODELS = 100
 
@@ -56,11 +57,15 @@ class Calibration:
         """Return by what to multiply an estimate for *model*: 1 until something was reported."""
         return self._ratios.get(model, 1.0)
 
+    @staticmethod
+    def is_plausible(estimated: int, reported: int) -> bool:
+        """Say whether a report can be of the request that was estimated, and of a prompt and tools not seen here."""
+        return estimated * _SMALLEST_RATIO <= reported <= estimated * _LARGEST_RATIO + _MOST_UNSEEN
+
     def learn(self, model: str, estimated: int, reported: int) -> None:
-        """Take in that *reported* tokens were counted where *estimated* had been expected."""
-        if estimated <= 0 or reported <= 0:
+        """Take in that *reported* tokens were counted where *estimated* had been expected, if that can be."""
+        if estimated <= 0 or not _SMALLEST_RATIO <= (ratio := reported / estimated) <= _LARGEST_RATIO:
             return
-        ratio = min(max(reported / estimated, _SMALLEST_RATIO), _LARGEST_RATIO)
         known = self._ratios.pop(model, ratio)
         self._ratios[model] = known + _WEIGHT_OF_NEW * (ratio - known)
         while len(self._ratios) > _MOST_MODELS:
