@@ -843,7 +843,7 @@ async def test_whatever_is_in_the_history_nothing_breaks(config, caplog):
     for round_number in range(20):
         agent.messages.extend(HOSTILE)
         agent.failures = [BadRequestError(BEDROCK)]
-        await agent.ask(f"{round_number} ".ljust(500, "x"))
+        await agent.ask(f"{round_number} ".ljust(200, "x"))
     assert "Traceback" not in caplog.text
     assert len(agent.messages) < 20 * len(HOSTILE)
 

@@ -72,7 +72,7 @@ TABLE: dict[str, tuple[list[Message], list[int], list[int]]] = {
     "a result without a call": ([user(), says(), results("1"), user()], [0, 3], [0, 1, 3]),
     "a result before its call": ([user(), results("1"), calls("1"), user()], [0, 3], [0, 2, 3]),
     "a result twice": ([user(), calls("1"), results("1"), user(), results("1"), user()], [0, 3, 5], [0, 1, 3, 5]),
-    "begins with a result": ([results("1"), says(), user()], [2], [0, 1, 2]),
+    "begins with a result": ([results("1"), says(), user()], [2], [1, 2]),
     "begins with the model": ([says(), user(), says()], [1], [0, 1, 2]),
     "a system prompt": ([Message.of_text("system", "be kind"), user(), says()], [1], [0, 1, 2]),
     "words beside a result": (
@@ -103,14 +103,32 @@ def test_who_opens_a_turn():
     assert not answers(calls("1"))
 
 
+@pytest.mark.parametrize(
+    ("messages", "starts"),
+    [
+        pytest.param([user(), says(), results("1"), user()], [0, 1, 2, 3], id="of no call"),
+        pytest.param([user(), results("1"), results("2"), user()], [0, 1, 2, 3], id="two of no call"),
+        pytest.param([results("1"), says()], [0, 1], id="at the start"),
+        pytest.param([user(), results("1"), calls("1"), user()], [0, 1, 2, 3], id="before its call"),
+        pytest.param([user(), calls("1"), results("1"), results("1"), user()], [0, 1, 3, 4], id="twice"),
+        pytest.param([user(), calls("1"), results("9"), results("1"), user()], [0, 1, 4], id="inside of a pair"),
+        pytest.param([user(), calls("1"), results("1", "9"), user()], [0, 1, 3], id="beside one that is matched"),
+    ],
+)
+def test_a_result_without_its_call_is_a_unit_of_its_own_and_no_place_to_cut(messages, starts):
+    assert Cuts(messages).indices == starts
+    assert legal_cuts(messages, kept_before=True) == [at for at in starts if not answers(messages[at])]
+
+
+def starts_by_definition(messages: Sequence[Message]) -> list[int]:
+    """Every index at which no call is parted from its result."""
+    pairs = [(called, answered) for answered in range(len(messages)) for called in calls_of(messages, answered)]
+    return [at for at in range(len(messages)) if not any(called < at <= answered for called, answered in pairs)]
+
+
 def cuts_by_definition(messages: Sequence[Message]) -> list[int]:
-    """Every index at which no result begins and no call is parted from its result."""
-    pairs = [(called, answered) for answered, message in enumerate(messages) for called in calls_of(messages, answered)]
-    return [
-        at
-        for at, message in enumerate(messages)
-        if at == 0 or not (answers(message) or any(called < at <= answered for called, answered in pairs))
-    ]
+    """Every index at which no result stands and no call is parted from its result."""
+    return [at for at in starts_by_definition(messages) if not answers(messages[at])]
 
 
 def calls_of(messages: Sequence[Message], answered: int) -> list[int]:
@@ -150,7 +168,7 @@ def test_every_message_added_keeps_them_up(messages):
     cuts = Cuts()
     for count, message in enumerate(messages, start=1):
         cuts.add(message)
-        assert cuts.indices == legal_cuts(messages[:count], kept_before=True)
+        assert cuts.indices == Cuts(messages[:count]).indices == starts_by_definition(messages[:count])
 
 
 @pytest.mark.parametrize("name", ["converse", "anthropic", "openai"])

@@ -107,6 +107,22 @@ CONVERSE_BLOCKS: dict[str, tuple[Any, Block]] = {
         {"document": {"format": "pdf", "name": "report", "source": {"bytes": PDF}}},
         Document("pdf", "report", PDF),
     ),
+    "document of text": (
+        {"document": {"format": "pdf", "name": "report", "source": {"text": "grüße"}}},
+        Document("txt", "report", "grüße".encode()),
+    ),
+    "document of blocks": (
+        {"document": {"name": "report", "source": {"content": [{"text": "one"}, {"text": "two"}]}}},
+        Document("txt", "report", b"one\ntwo"),
+    ),
+    "document of odd blocks": (
+        {"document": {"name": "report", "source": {"content": [{"text": "one"}, {"image": {}}]}}},
+        Opaque("document", {"document": {"name": "report", "source": {"content": [{"text": "one"}, {"image": {}}]}}}),
+    ),
+    "result as text": (
+        {"toolResult": {"toolUseId": "1", "content": "ok"}},
+        ToolResult("1", (Text("ok"),)),
+    ),
     "signed reasoning": (
         {"reasoningContent": {"reasoningText": {"text": "hm", "signature": "s"}}},
         Reasoning("hm", bound=True),
@@ -141,6 +157,15 @@ def test_converse_keeps_blocks_beside_an_edit(wire, block):
     assert written["content"][0] is wire
 
 
+def test_plain_text_in_converse_is_read_and_an_edit_makes_blocks_of_it():
+    wire = {"role": "user", "content": "hi"}
+    message = Converse().read(wire)
+    assert message == Message("user", (Text("hi"),))
+    assert Converse().write(message)[0] is wire
+    assert Converse().write(message.with_pin(True)) == [wire | {"metadata": {"custom": {"pinned": True}}}]
+    assert edited(Converse(), wire) == {"role": "user", "content": [{"text": "hi"}, {"text": "more"}]}
+
+
 # Anthropic Messages
 
 ANTHROPIC_BLOCKS: dict[str, tuple[Any, Block]] = {
@@ -166,6 +191,18 @@ ANTHROPIC_BLOCKS: dict[str, tuple[Any, Block]] = {
     "document of text": (
         {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "grüße"}},
         Document("text/plain", "", "grüße".encode()),
+    ),
+    "document of content": (
+        {"type": "document", "title": "r", "source": {"type": "content", "content": "grüße"}},
+        Document("text/plain", "r", "grüße".encode()),
+    ),
+    "document of blocks": (
+        {"type": "document", "source": {"type": "content", "content": [{"type": "text", "text": t} for t in "ab"]}},
+        Document("text/plain", "", b"a\nb"),
+    ),
+    "document of images": (
+        {"type": "document", "source": {"type": "content", "content": [{"type": "image"}]}},
+        Opaque("document", {"type": "document", "source": {"type": "content", "content": [{"type": "image"}]}}),
     ),
     "thinking": ({"type": "thinking", "thinking": "hm", "signature": "s"}, Reasoning("hm", bound=True)),
     "redacted thinking": ({"type": "redacted_thinking", "data": "x"}, Reasoning("", bound=True)),
@@ -259,6 +296,10 @@ OPENAI_MESSAGES: dict[str, tuple[Any, Message]] = {
             "content": [{"type": "file", "file": {"filename": "r", "file_data": PDF_URL}}],
         },
         Message("user", (Document("application/pdf", "r", PDF_TEXT),)),
+    ),
+    "file without a head": (
+        {"role": "user", "content": [{"type": "file", "file": {"filename": "r", "file_data": PDF_TEXT}}]},
+        Message("user", (Document("", "r", PDF_TEXT),)),
     ),
     "uploaded file": (
         {"role": "user", "content": [{"type": "file", "file": {"file_id": "file-1"}}]},
@@ -471,6 +512,173 @@ def test_an_input_that_came_as_text_is_written_as_a_value(given_as, written):
     message = Message("assistant", (ToolUse("1", "search", given_as),))
     assert Converse().write(message)[0]["content"][0]["toolUse"]["input"] == written
     assert Anthropic().write(message)[0]["content"][0]["input"] == written
+
+
+# Objects of a provider's SDK
+
+
+class Model:
+    """As pydantic's models are: attributes, and a dump."""
+
+    def __init__(self, **fields: Any) -> None:
+        self.__dict__.update(fields)
+
+    def model_dump(self, *, exclude_none: bool = False) -> dict[str, Any]:
+        return {name: dumped(value) for name, value in vars(self).items() if value is not None or not exclude_none}
+
+
+def dumped(value: Any) -> Any:
+    if isinstance(value, list):
+        return list(map(dumped, value))
+    return value.model_dump(exclude_none=True) if isinstance(value, Model) else value
+
+
+CALL = {"id": "1", "type": "function", "function": {"name": "search", "arguments": '{"q": 1}'}}
+
+
+def call_object() -> Model:
+    return Model(id="1", type="function", function=Model(name="search", arguments='{"q": 1}'))
+
+
+OPENAI_OBJECTS: dict[str, tuple[Any, Any]] = {
+    "a message": (
+        Model(role="assistant", content=None, refusal=None, tool_calls=[call_object()]),
+        {"role": "assistant", "tool_calls": [CALL]},
+    ),
+    "calls in a dict": (
+        {"role": "assistant", "content": None, "tool_calls": [call_object()]},
+        {"role": "assistant", "content": None, "tool_calls": [CALL]},
+    ),
+    "a function in a call": (
+        {"role": "assistant", "content": None, "tool_calls": [CALL | {"function": Model(**CALL["function"])}]},  # type: ignore[arg-type]
+        {"role": "assistant", "content": None, "tool_calls": [CALL]},
+    ),
+    "parts": (
+        {"role": "user", "content": [Model(type="text", text="hi"), Model(type="hologram", of=None, at=1)]},
+        {"role": "user", "content": [{"type": "text", "text": "hi"}, {"type": "hologram", "at": 1}]},
+    ),
+    "a result": (
+        Model(role="tool", tool_call_id="1", content="found"),
+        {"role": "tool", "tool_call_id": "1", "content": "found"},
+    ),
+}
+
+
+@pytest.mark.parametrize(("wire", "same"), **by_name(OPENAI_OBJECTS))
+def test_openai_reads_objects_like_dicts_and_gives_them_back(wire, same):
+    message = OpenAI().read(wire)
+    assert message == OpenAI().read(same)
+    assert OpenAI().write(message)[0] is wire
+
+
+@pytest.mark.parametrize("name", ["a message", "a result"])
+def test_openai_objects_become_dicts_when_pinned(name):
+    wire, same = OPENAI_OBJECTS[name]
+    [pinned] = OpenAI().write(OpenAI().read(wire).with_pin(True))
+    assert pinned == same | {"metadata": {"custom": {"pinned": True}}}
+
+
+def test_an_edited_openai_object_is_a_dict_with_its_calls():
+    written = edited(OpenAI(), OPENAI_OBJECTS["a message"][0])
+    assert written == {"role": "assistant", "content": "more", "tool_calls": [CALL]}
+    json.dumps(written)
+
+
+def test_a_shortened_openai_result_is_a_dict():
+    message = OpenAI().read(Model(role="tool", tool_call_id="1", content="found", x_key=1))
+    [result] = message.tool_results
+    [written] = OpenAI().write(message.with_blocks((result.with_content((Text("f"),)),)))
+    assert written == {"role": "tool", "tool_call_id": "1", "content": "f", "x_key": 1}
+
+
+def anthropic_objects() -> list[Any]:
+    return [
+        Model(type="thinking", thinking="hm", signature="s"),
+        Model(type="text", text="let me look", citations=None),
+        Model(type="tool_use", id="1", name="search", input={"q": 1}),
+        Model(type="web_search_tool_result", tool_use_id="2", content=[Model(type="web_search_result", url="x")]),
+    ]
+
+
+def test_anthropic_reads_objects_like_dicts_and_gives_them_back():
+    wire = {"role": "assistant", "content": anthropic_objects()}
+    message = Anthropic().read(wire)
+    assert message == Anthropic().read({"role": "assistant", "content": dumped(wire["content"])})
+    assert message.blocks[:3] == (
+        Reasoning("hm", bound=True),
+        Text("let me look"),
+        ToolUse("1", "search", {"q": 1}),
+    )
+    assert Anthropic().write(message)[0] is wire
+
+
+def test_an_edited_message_of_anthropic_objects_is_of_dicts():
+    wire = {"role": "assistant", "content": anthropic_objects()}
+    before = list(wire["content"])
+    written = edited(Anthropic(), wire)
+    assert written["content"] == [*dumped(before), {"type": "text", "text": "more"}]
+    assert written["content"][0] == {"type": "thinking", "thinking": "hm", "signature": "s"}
+    assert wire["content"] == before
+    json.dumps(written)
+
+
+def test_converse_reads_objects_like_dicts():
+    wire = Model(role="user", content=[Model(toolResult=Model(toolUseId="1", content=[Model(text="found")]))])
+    message = Converse().read(wire)
+    assert message == Message("user", (ToolResult("1", (Text("found"),)),))
+    assert Converse().write(message)[0] is wire
+    assert edited(Converse(), wire)["content"] == [*dumped(wire)["content"], {"text": "more"}]
+
+
+@pytest.mark.parametrize(
+    ("wire", "name"),
+    [
+        (OPENAI_OBJECTS["a message"][0], "openai"),
+        (OPENAI_OBJECTS["a result"][0], "openai"),
+        ({"role": "assistant", "content": anthropic_objects()}, "anthropic"),
+        (Model(role="assistant", content=anthropic_objects()), "anthropic"),
+        (Model(role="user", content=[Model(text="hi")]), "converse"),
+    ],
+)
+def test_objects_give_the_dialect_away(wire, name):
+    found = dialect_of([{"role": "user", "content": "hi"}, wire])
+    assert found is not None
+    assert found.name == name
+
+
+class Raising:
+    def model_dump(self, **options: Any) -> Any:
+        raise RuntimeError("not now")
+
+
+class Hiding:
+    @property
+    def model_dump(self) -> Any:
+        raise RuntimeError("not now")
+
+
+class Babbling:
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+
+    def model_dump(self, **options: Any) -> Any:
+        return self.answer
+
+
+ODD_OBJECTS: list[Any] = [Raising(), Hiding(), Babbling("text"), Babbling(None), Babbling([1]), Raising, Model]
+
+
+@pytest.mark.parametrize("odd", ODD_OBJECTS, ids=repr)
+@pytest.mark.parametrize("dialect", [Converse(), Anthropic(), OpenAI()], ids=lambda dialect: dialect.name)
+def test_an_object_that_cannot_be_read_is_passed_on(dialect, odd):
+    assert dialect.write(dialect.read(odd)) == [odd]
+    assert dialect.write(dialect.read(odd).with_pin(True)) == [odd]
+    assert dialect.sendable([odd]) == [odd]
+    wire = {"role": "user", "content": [odd], "tool_calls": [odd]}
+    message = dialect.read(wire)
+    assert all(isinstance(block, Opaque) and block.value is odd for block in message.blocks)
+    assert edited(dialect, wire)["content"][0] is odd
+    assert dialect_of([odd, {"role": "user", "content": [odd]}]) is None
 
 
 # Which dialect it is

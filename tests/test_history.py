@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from holdfast.cuts import legal_cuts
+from holdfast.cuts import Cuts, answers, legal_cuts
 from holdfast.dialects import Converse, OpenAI, dialect_named
 from holdfast.history import History, Unit
 from holdfast.messages import Message, Reasoning, Text, ToolResult, ToolUse
@@ -235,6 +235,138 @@ def test_any_sequence_is_read():
     assert is_right(history, wires)
 
 
+# Values that are too long to be looked at in every turn
+
+
+class Watched(list[Any]):
+    """A list that counts how often it is written out."""
+
+    written = 0
+
+    def __repr__(self) -> str:
+        self.written += 1
+        return super().__repr__()
+
+
+def test_long_values_are_not_written_out_in_every_turn():
+    short, long = Watched(["x"]), Watched(["x y "] * 100_000)
+    wires = [call("1", rows=short), answer("1"), call("2", rows=long), answer("2")]
+    history = history_of(wires)
+    short.written = long.written = 0
+    for _ in range(5):
+        history.read(wires)
+    history.verify(wires)
+    assert (short.written > 0, long.written) == (True, 0)
+
+
+def test_of_long_values_a_replaced_one_is_still_noticed_and_so_is_text_beside_them():
+    changes: list[Callable[[Any], object]] = [
+        lambda wire: wire["content"][0]["toolUse"].update(input={"rows": []}),
+        lambda wire: wire["content"].append({"text": "more"}),
+        lambda wire: wire["content"][0]["toolUse"].update(name="another"),
+    ]
+    for change in changes:
+        wires = [call("1", rows=["x y "] * 100_000), answer("1")]
+        history = history_of(wires)
+        change(wires[0])
+        history.read(wires)
+        assert is_right(history, wires)
+
+
+@pytest.mark.parametrize("before", [{}, {"function_call": {"name": "a", "arguments": "{}"}}], ids=["put", "changed"])
+def test_what_stands_beside_the_content_is_noticed_when_it_changes_in_place(before):
+    wires: list[Any] = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": None, **deepcopy(before)}]
+    history = history_of(wires, dialect=OpenAI())
+    wires[1].setdefault("function_call", {})["arguments"] = "x y " * 100
+    total = history.total
+    history.read(wires)
+    assert is_right(history, wires)
+    assert history.total > total + 50
+
+
+# Objects of a provider's SDK
+
+
+class Model:
+    """As pydantic's models are: attributes, and a dump."""
+
+    def __init__(self, **fields: Any) -> None:
+        self.__dict__.update(fields)
+
+    def model_dump(self, *, exclude_none: bool = False) -> dict[str, Any]:
+        return {name: _dumped(value) for name, value in vars(self).items() if value is not None or not exclude_none}
+
+
+def _dumped(value: Any) -> Any:
+    if isinstance(value, list):
+        return list(map(_dumped, value))
+    return value.model_dump(exclude_none=True) if isinstance(value, Model) else value
+
+
+def openai_objects() -> list[Any]:
+    function = Model(name="search", arguments='{"q": 1}')
+    calls = [Model(id="1", type="function", function=function)]
+    return [
+        {"role": "user", "content": "hi"},
+        Model(role="assistant", content=None, refusal=None, tool_calls=calls),
+        {"role": "tool", "tool_call_id": "1", "content": "found"},
+    ]
+
+
+def anthropic_objects() -> list[Any]:
+    blocks = [
+        Model(type="thinking", thinking="hm", signature="s"),
+        Model(type="text", text="let me look", citations=None),
+        Model(type="tool_use", id="1", name="search", input={"q": {"deep": [1]}}),
+        Model(type="server_tool_use", id="2", input={"q": 1}),
+    ]
+    result = {"type": "tool_result", "tool_use_id": "1", "content": [Model(type="text", text="found")]}
+    return [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": blocks},
+        {"role": "user", "content": [result]},
+    ]
+
+
+OBJECTS = {"openai": openai_objects, "anthropic": anthropic_objects}
+
+
+@pytest.mark.parametrize("name", list(OBJECTS))
+def test_pairs_of_objects_are_matched_and_go_back_as_they_came(name):
+    wires = OBJECTS[name]()
+    history = history_of(wires)
+    assert history.dialect.name == name
+    assert list(history.units()) == [Unit(0, 1), Unit(1, 3)]
+    assert all(written is wire for written, wire in zip(history.written(history.messages), wires, strict=True))
+    revision = history.revision
+    history.read(wires)
+    history.verify(wires)
+    assert history.revision == revision
+
+
+CHANGES_OF_OBJECTS: dict[str, tuple[str, Callable[[list[Any]], object]]] = {
+    "content": ("openai", lambda wires: setattr(wires[1], "content", "let me look")),
+    "arguments": ("openai", lambda wires: setattr(wires[1].tool_calls[0].function, "arguments", "x y " * 99)),
+    "a refusal": ("openai", lambda wires: setattr(wires[1], "refusal", "no " * 99)),
+    "text": ("anthropic", lambda wires: setattr(wires[1]["content"][1], "text", "x y " * 99)),
+    "an input": ("anthropic", lambda wires: wires[1]["content"][2].input.update(q="x y " * 99)),
+    "a value deep in an input": ("anthropic", lambda wires: wires[1]["content"][2].input["q"]["deep"].append("x" * 99)),
+    "an unknown block": ("anthropic", lambda wires: wires[1]["content"][3].input.update(q="x y " * 99)),
+    "a result": ("anthropic", lambda wires: setattr(wires[2]["content"][0]["content"][0], "text", "x y " * 99)),
+}
+
+
+@pytest.mark.parametrize(("name", "change"), CHANGES_OF_OBJECTS.values(), ids=list(CHANGES_OF_OBJECTS))
+def test_objects_that_change_in_place_are_noticed(name, change):
+    wires = OBJECTS[name]()
+    history = history_of(wires)
+    total = history.total
+    change(wires)
+    history.read(wires)
+    assert history.total > total
+    assert is_right(history, wires)
+
+
 # Which dialect
 
 
@@ -392,9 +524,11 @@ def test_after_any_edits_the_figures_are_those_of_a_fresh_count(wires, seed, edi
 @slow_draws
 @pytest.mark.parametrize("name", ["converse", "anthropic", "openai"])
 @given(data=st.data())
-def test_units_are_what_stands_between_legal_cuts(name, data):
+def test_units_are_what_stands_between_cuts(name, data):
     history = history_of(data.draw(histories(name, legal=False, max_turns=8)), dialect=dialect_named(name))
-    starts = legal_cuts(history.messages, kept_before=True)
+    starts = Cuts(history.messages).indices
     assert list(history.units()) == [Unit(*ends) for ends in pairwise([*starts, len(history)])]
+    legal = [unit.start for unit in history.units() if not answers(history.messages[unit.start])]
+    assert legal == legal_cuts(history.messages, kept_before=True)
     assert all(index in range(*history.unit_at(index)) for index in range(len(history)))
     assert {history.unit_at(index) for index in range(len(history))} == set(history.units())
