@@ -22,8 +22,7 @@ from typing import Any
 import tokens
 from reporting import Benchmark, Row, alternating, at_most, faster
 
-from holdfast.compression import ContextCompression
-from holdfast.compression.plans import Plan
+from holdfast.compression import ContextCompression, Plan, Truncate
 from holdfast.hooks import BeforeModelCall, Conversation
 
 with warnings.catch_warnings():
@@ -187,18 +186,22 @@ def measure_truncation() -> list[Row]:
     medians = alternating(
         {
             "ours": lambda: asyncio.run(seconds_to_truncate(messages)),
+            "dropping": lambda: asyncio.run(seconds_to_truncate(messages, shorten_results=False)),
             "json": lambda: seconds_of(lambda: json.dumps(messages)),
         },
         rounds=9,
     )
     measure = "truncating 10,000 messages to the low-water mark, against one `json.dumps` of them"
-    return [at_most(measure, 1, medians["ours"], medians["json"])]
+    return [
+        at_most(measure, 1, medians["ours"], medians["json"]),
+        at_most("… where whole messages leave and none is shortened", 1, medians["dropping"], medians["json"]),
+    ]
 
 
-async def seconds_to_truncate(messages: list[Any]) -> float:
+async def seconds_to_truncate(messages: list[Any], *, shorten_results: bool = True) -> float:
     """The processor time of a plan and of carrying it out, with a history that was read in the turns before."""
-    conversation, plans = Conversation(list(messages), window=HUGE_WINDOW), list[Plan]()
-    plugin = ContextCompression("truncate", on_reduction=plans.append)
+    conversation = Conversation(list(messages), window=HUGE_WINDOW)
+    plugin = ContextCompression(Truncate(shorten_results=shorten_results))
     await plugin.before_model_call(BeforeModelCall(conversation))
     window, history = plugin.window, plugin.window.history
     conversation.window = history.total * 10 // 7

@@ -20,7 +20,7 @@ from holdfast.messages import Message, Reasoning, Text, ToolResult, ToolUse
 from holdfast.testing.histories import histories, random_history
 from holdfast.tokens import TokenEstimator
 
-LOOKED_AT_AGAIN = 32 + 8
+LOOKED_AT_AGAIN = 16 + 8
 
 
 def said(role: str, text: str) -> dict[str, Any]:
@@ -154,7 +154,7 @@ def test_a_change_in_place_is_noticed_within_a_few_turns(at, turns_before):
     for _ in range(turns_before):
         history.read(wires)
     wires[at]["content"].append({"text": "changed in place"})
-    for _ in range(len(wires) // 32 + 1):
+    for _ in range(len(wires) // 16 + 1):
         history.read(wires)
     assert is_right(history, wires)
 
@@ -163,7 +163,7 @@ def test_a_change_in_place_is_noticed_while_the_history_grows():
     wires = chat(200)
     history = history_of(wires)
     wires[150]["content"].append({"text": "changed in place"})
-    for _ in range(200 // 32 + 1):
+    for _ in range(200 // 16 + 1):
         wires += chat(2)
         history.read(wires)
     assert is_right(history, wires)

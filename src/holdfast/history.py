@@ -17,7 +17,7 @@ from holdfast.tokens import TokenEstimator
 __all__ = ["History", "Unit"]
 
 # Read anew in every turn: the latest, which others still work on, and a few of the rest in turn.
-_LATEST, _IN_PASSING = 8, 32
+_LATEST, _IN_PASSING = 8, 16
 _LARGE_RESULT = 500
 # Of values written out, to see in every turn whether they changed: some 20,000 tokens, and well below a millisecond.
 _LONGEST_VALUES = 80_000
