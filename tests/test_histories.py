@@ -25,6 +25,8 @@ from holdfast.testing.providers import (
     signed_reasoning_problems,
 )
 
+pytestmark = pytest.mark.extended
+
 DIALECTS: tuple[Dialect, ...] = get_args(Dialect)
 PROBLEMS_OF = {"converse": converse_problems, "anthropic": anthropic_problems, "openai": openai_problems}
 SEEDS = range(2_000)
