@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from holdfast.cuts import Cuts, answers
 from holdfast.dialects import Dialect, OpenAI, dialect_of
-from holdfast.dialects.protocol import unread_in
+from holdfast.dialects.wires import unread_in
 from holdfast.messages import Block, Json, Message, Opaque, Reasoning, ToolResult, ToolUse
 from holdfast.tokens import TokenEstimator
 

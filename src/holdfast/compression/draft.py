@@ -73,14 +73,14 @@ class Draft:
         starts = [drop.start for drop in drops[:1]] + list(self._rewritten)
         if not starts:
             return None
-        unreasoned = self._without_bound_reasoning(min(starts), drops)
-        rewritten = {index: sized.message for index, sized in self._rewritten.items()} | unreasoned
+        stripped = self._without_bound_reasoning(min(starts))
+        rewritten = {index: sized.message for index, sized in self._rewritten.items()} | stripped
         inserts = list(self._at_seams(drops))
         rewrites = [Rewrite(index, message) for index, message in rewritten.items()]
         unordered: list[Edit] = [*inserts, *drops, *rewrites]
         edits = sorted(unordered, key=lambda edit: edit.start)
         made_here = sum(message.made_as is not None for message in self.dropped_messages)
-        plan = Plan(tuple(edits), self._history.total, self._tokens_after(inserts, unreasoned), reason, made_here)
+        plan = Plan(tuple(edits), self._history.total, self._tokens_after(inserts, stripped), reason, made_here)
         return plan if plan.saved > 0 else None
 
     def _whole(self, unit: Unit) -> int:
@@ -90,15 +90,16 @@ class Draft:
         rewritten = self._rewritten.get(index)
         return self._history.tokens(index, index + 1) if rewritten is None else rewritten.tokens
 
-    def _tokens_after(self, inserts: Iterable[Insert], unreasoned: Mapping[int, Message]) -> int:
+    def _tokens_after(self, inserts: Iterable[Insert], stripped: Mapping[int, Message]) -> int:
         count = self._history.estimator.message
-        saved = sum(self._size(index) - count(message) for index, message in unreasoned.items())
+        saved = sum(self._size(index) - count(message) for index, message in stripped.items())
         return self.tokens + sum(count(insert.message) for insert in inserts) - saved
 
-    def _without_bound_reasoning(self, start: int, drops: Sequence[Drop]) -> dict[int, Message]:
+    def _without_bound_reasoning(self, start: int) -> dict[int, Message]:
         """Return the messages after the first edit without reasoning that the provider would refuse there."""
+        dropped = {unit.start for unit in self._dropped}
         bound = self._history.bound_reasoning_after(start)
-        left = [index for index in bound if not any(drop.start <= index < drop.stop for drop in drops)]
+        left = (index for index in bound if self._history.unit_at(index).start not in dropped)
         return {index: unreasoned(self.message(index)) for index in left}
 
     def _at_seams(self, drops: Sequence[Drop]) -> Iterator[Insert]:

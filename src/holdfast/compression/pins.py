@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.agent_tools import AgentTool
 from holdfast.cuts import opens_a_turn
 from holdfast.dialects import OpenAI, dialect_of
-from holdfast.dialects.protocol import as_mapping, with_notes
+from holdfast.dialects.wires import as_mapping, with_notes
 from holdfast.errors import InvalidTypeError, InvalidValueError
 from holdfast.hooks import Conversation
 from holdfast.messages import Json, Message, Text, ToolResult

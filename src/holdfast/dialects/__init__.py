@@ -6,6 +6,7 @@ from holdfast.dialects.anthropic import Anthropic
 from holdfast.dialects.converse import Converse
 from holdfast.dialects.detection import dialect_named, dialect_of
 from holdfast.dialects.openai import OpenAI
-from holdfast.dialects.protocol import Dialect, sendable
+from holdfast.dialects.protocol import Dialect
+from holdfast.dialects.wires import sendable
 
 __all__ = ["Anthropic", "Converse", "Dialect", "OpenAI", "dialect_named", "dialect_of", "sendable"]

@@ -4,32 +4,25 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from holdfast.dialects.protocol import (
+from holdfast.dialects.blocks import BlockDialect
+from holdfast.dialects.wires import (
     MAPPING,
     Wire,
     as_dict,
-    as_mapping,
     as_value,
     joined_text,
-    no_message,
-    notes_in,
-    sendable,
     string_in,
-    unchanged,
-    with_notes,
 )
 from holdfast.messages import (
     Block,
     Document,
     Image,
     Json,
-    Message,
     Opaque,
     Reasoning,
-    Role,
     Text,
     ToolResult,
     ToolUse,
@@ -38,30 +31,18 @@ from holdfast.messages import (
 __all__ = ["Anthropic"]
 
 
-class Anthropic:
+class Anthropic(BlockDialect):
     """Messages of Anthropic's API."""
 
     name = "anthropic"
 
-    def read(self, wire: Any) -> Message:
-        """Return the message that *wire* stands for."""
-        if (given := as_mapping(wire)) is None:
-            return no_message(wire)
-        role: Role = "assistant" if given.get("role") == "assistant" else "user"
-        return Message(role, _read_content(given.get("content"), _READERS), notes_in(given), wire)
+    def read_content(self, content: Any) -> tuple[Block, ...]:
+        """Return the blocks of a content."""
+        return _read_content(content, _READERS)
 
-    def write(self, message: Message) -> list[Any]:
-        """Return what *message* was read from, or what it has become since."""
-        if (as_it_came := unchanged(message)) is not None:
-            return as_it_came
-        wire = dict(as_mapping(message.wire) or {"role": message.role, "content": []})
-        if message.blocks != _read_content(wire.get("content"), _READERS):
-            wire["content"] = _write_content(message.blocks, wire.get("content"))
-        return [with_notes(wire, message.notes)]
-
-    def sendable(self, wires: Iterable[Any]) -> list[Any]:
-        """Return the messages without what no provider may see."""
-        return sendable(wires)
+    def write_content(self, blocks: tuple[Block, ...], before: Any) -> Any:
+        """Return the content for *blocks*, as plain text where that is what was there before."""
+        return _write_content(blocks, before)
 
 
 def _read_content(content: Any, readers: _Readers) -> tuple[Block, ...]:

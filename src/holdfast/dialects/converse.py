@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from holdfast.dialects.protocol import (
+from holdfast.dialects.blocks import BlockDialect
+from holdfast.dialects.wires import (
     MAPPING,
     Wire,
     as_dict,
-    as_mapping,
     as_value,
     joined_text,
-    no_message,
-    notes_in,
-    sendable,
     string_in,
-    unchanged,
-    with_notes,
 )
 from holdfast.messages import (
     Block,
     Document,
     Image,
     Json,
-    Message,
     Opaque,
     Reasoning,
-    Role,
     Text,
     ToolResult,
     ToolUse,
@@ -36,30 +29,18 @@ from holdfast.messages import (
 __all__ = ["Converse"]
 
 
-class Converse:
+class Converse(BlockDialect):
     """Messages of Bedrock's Converse API."""
 
     name = "converse"
 
-    def read(self, wire: Any) -> Message:
-        """Return the message that *wire* stands for."""
-        if (given := as_mapping(wire)) is None:
-            return no_message(wire)
-        role: Role = "assistant" if given.get("role") == "assistant" else "user"
-        return Message(role, _read_content(given.get("content"), _READERS), notes_in(given), wire)
+    def read_content(self, content: Any) -> tuple[Block, ...]:
+        """Return the blocks of a content."""
+        return _read_content(content, _READERS)
 
-    def write(self, message: Message) -> list[Any]:
-        """Return what *message* was read from, or what it has become since."""
-        if (as_it_came := unchanged(message)) is not None:
-            return as_it_came
-        wire = dict(as_mapping(message.wire) or {"role": message.role, "content": []})
-        if message.blocks != _read_content(wire.get("content"), _READERS):
-            wire["content"] = [_write_block(block) for block in message.blocks]
-        return [with_notes(wire, message.notes)]
-
-    def sendable(self, wires: Iterable[Any]) -> list[Any]:
-        """Return the messages without what no provider may see."""
-        return sendable(wires)
+    def write_content(self, blocks: tuple[Block, ...], before: Any) -> Any:
+        """Return the content for *blocks*."""
+        return [_write_block(block) for block in blocks]
 
 
 def _read_content(content: Any, readers: _Readers) -> tuple[Block, ...]:

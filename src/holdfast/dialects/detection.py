@@ -8,7 +8,8 @@ from typing import Any
 from holdfast.dialects.anthropic import Anthropic
 from holdfast.dialects.converse import Converse
 from holdfast.dialects.openai import OpenAI
-from holdfast.dialects.protocol import Dialect, as_mapping, role_in
+from holdfast.dialects.protocol import Dialect
+from holdfast.dialects.wires import as_mapping, role_in
 from holdfast.errors import InvalidValueError
 
 __all__ = ["dialect_named", "dialect_of"]

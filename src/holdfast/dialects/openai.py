@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from holdfast.dialects.protocol import (
+from holdfast.dialects.wires import (
     MAPPING,
     Wire,
     as_dict,

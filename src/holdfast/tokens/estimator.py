@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from holdfast.dialects import OpenAI, dialect_of
-from holdfast.dialects.protocol import as_mapping, unread_in
+from holdfast.dialects.wires import as_mapping, unread_in
 from holdfast.errors import InvalidTypeError
 from holdfast.messages import (
     Block,
