@@ -8,7 +8,7 @@ from holdfast.compression.pins import pin_message, set_pins
 from holdfast.compression.plans import Drop, Edit, Insert, Plan, Rewrite, apply
 from holdfast.compression.plugin import ContextCompression
 from holdfast.compression.protection import Protection, survives_compression
-from holdfast.compression.summarize import Summarize, summary_in
+from holdfast.compression.summarize import Summarize, Summarizer, summary_in
 from holdfast.compression.summary_request import SUMMARY_PROMPT, SummaryRequest
 from holdfast.compression.truncate import Truncate
 from holdfast.compression.window import DEFAULT_WINDOW, ContextWindow
@@ -28,6 +28,7 @@ __all__ = [
     "Protection",
     "Rewrite",
     "Summarize",
+    "Summarizer",
     "SummaryRequest",
     "Truncate",
     "apply",

@@ -25,7 +25,7 @@ from holdfast.errors import ContextOverflowError, InvalidTypeError, InvalidValue
 from holdfast.history import History
 from holdfast.messages import SUMMARY, Message
 
-__all__ = ["Summarize", "summary_in"]
+__all__ = ["Summarize", "Summarizer", "summary_in"]
 
 logger = logging.getLogger(__name__)
 
