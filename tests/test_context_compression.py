@@ -853,3 +853,83 @@ async def test_an_empty_history_is_no_problem():
     with pytest.raises(BadRequestError):
         await agent.call()
     assert agent.messages == []
+
+
+# --- what the loop is told
+
+
+async def test_when_nothing_more_can_leave_the_error_to_raise_says_what_is_left():
+    refused = BadRequestError(BEDROCK)
+    conversation = Conversation([said(0, 5_000)], window=1_000)
+    event = AfterModelCall(conversation, error=refused)
+    await plugin().after_model_call(event)
+    assert not event.retry
+    assert isinstance(event.error, ContextOverflowError)
+    assert event.error.__cause__ is refused
+    assert "the largest part left is messages 0 to 0" in str(event.error)
+
+
+async def test_how_full_the_window_is_can_be_asked():
+    conversation = Conversation(dialogue(5), window=1_000)
+    assert plugin().used(conversation) == size(conversation.messages) / 1_000
+
+
+async def test_where_the_prompt_alone_is_too_much_the_history_stays_whole(caplog):
+    conversation = Conversation(dialogue(9), system_prompt="x" * 5_000, window=1_000)
+    await plugin().before_model_call(BeforeModelCall(conversation))
+    assert len(conversation.messages) == 9
+    assert "may not fit" in caplog.text
+
+
+async def test_a_prompt_that_nobody_told_of_is_not_taken_for_a_way_of_counting():
+    compression = plugin(window=128_000)
+    conversation = Conversation([said(0, 20)], model="m")
+    await compression.before_model_call(BeforeModelCall(conversation))
+    await compression.after_model_call(AfterModelCall(conversation, usage={"prompt_tokens": 4_000}))
+    conversation.messages += [said(1, 30_000), said(2, 10)]
+    assert compression.used(conversation) == pytest.approx(34_018 / 128_000, rel=0.01)
+
+
+@pytest.mark.parametrize("reported", [1, 10**12])
+async def test_an_absurd_report_changes_nothing(reported):
+    compression = plugin()
+    conversation = Conversation(dialogue(5))
+    await compression.before_model_call(BeforeModelCall(conversation))
+    before = compression.used(conversation)
+    await compression.after_model_call(AfterModelCall(conversation, usage={"prompt_tokens": reported}))
+    assert compression.used(conversation) == before
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"messages": ()}, InvalidTypeError, "messages must be a list"),
+        ({"window": "3000"}, InvalidValueError, "window must be a number of tokens"),
+        ({"window": 10, "reserved": 10}, InvalidValueError, "reserved must be below the window"),
+    ],
+)
+def test_a_conversation_that_makes_no_sense_is_refused(options, error, words):
+    with pytest.raises(error, match=words):
+        Conversation(**{"messages": []} | options)
+
+
+@pytest.mark.parametrize("options", [{"count_text": "words"}, {"on_reduction": 5}])
+def test_what_cannot_be_called_is_refused(options):
+    with pytest.raises(InvalidTypeError, match="must be callable"):
+        ContextCompression(**options)
+
+
+def test_a_low_water_mark_above_the_trigger_is_refused():
+    with pytest.raises(InvalidValueError, match="low_water must be at most the trigger"):
+        ContextCompression(proactive=0.5, low_water=0.9)
+
+
+@pytest.mark.parametrize("proactive", [0.3, 0.5, 0.9])
+async def test_reductions_are_rare_wherever_the_trigger_is(proactive):
+    plans = []
+    compression = plugin(proactive=proactive, window=10_000, on_reduction=plans.append)
+    conversation = Conversation([])
+    for number in range(300):
+        conversation.messages.append(said(number, 96))
+        await compression.before_model_call(BeforeModelCall(conversation))
+    assert 0 < len(plans) < 40

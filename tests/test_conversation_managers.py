@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import json
 import time
@@ -934,3 +935,49 @@ def test_whatever_is_in_the_history_nothing_breaks(make):
     manager.reduce_context(agent, RuntimeError(OVERFLOW))
     json.dumps(manager.get_state())
     assert agent.messages[-1] == Converse.say("user", "well?")
+
+
+# --- tokens and messages at once
+
+
+def test_a_sliding_window_heeds_tokens_as_well_as_messages():
+    manager = SlidingWindowConversationManager(window_size=40, proactive_compression=True, window=50_000)
+    registry, conversation = HookRegistry(), Conversation([{"role": "user", "content": "go"}])
+    manager.register_hooks(registry)
+    reductions, before = 0, 0
+    for number in range(60):
+        call = {"id": f"c{number}", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+        conversation.messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        result = {"role": "tool", "tool_call_id": f"c{number}", "content": "word " * (900 + 60 * number)}
+        conversation.messages.append(result)
+        asyncio.run(registry.invoke(BeforeModelCall(conversation)))
+        reductions += manager.removed_message_count > before
+        before = manager.removed_message_count
+        assert manager.window.used(conversation) < 1
+    assert 0 < reductions < 15
+
+
+def test_a_sliding_window_recovers_from_an_overflow_by_itself():
+    manager = SlidingWindowConversationManager(window=10_000)
+    registry = HookRegistry()
+    manager.register_hooks(registry)
+    conversation = Conversation([{"role": ("user", "assistant")[n % 2], "content": "word " * 100} for n in range(21)])
+    event = AfterModelCall(conversation, error=RuntimeError("prompt is too long: 20000 tokens > 10000 maximum"))
+    asyncio.run(registry.invoke(event))
+    assert event.retry
+    assert len(conversation.messages) < 21
+
+
+def test_a_summarizer_that_cannot_be_stopped_does_not_hold_up_a_call_that_waits(caplog):
+    async def stubborn(request):
+        while True:
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(30)
+
+    agent = SimpleNamespace(
+        messages=[{"role": ("user", "assistant")[n % 2], "content": f"word{n} " * 100} for n in range(41)], window=2_000
+    )
+    manager = SummarizingConversationManager(summarizer=stubborn, preserve_recent_messages=2, timeout=0.1)
+    manager.reduce_context(agent)
+    assert len(agent.messages) < 41
+    assert "takes too long" in caplog.text or "summarizer failed" in caplog.text

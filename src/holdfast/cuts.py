@@ -7,7 +7,7 @@ A cut is legal if a provider accepts what stands after it, and that follows from
 * unless something is kept before it, it begins with what a user said (`opens_a_turn`);
 * a model's reasoning stays with the message that it led to: cuts are between messages only.
 
-`History` keeps `Cuts` up as messages are added; what lies between two of them is a unit, and compressors know only units.
+`History` keeps `Cuts` up as messages are added. What lies between two of them is a unit; compressors know only units.
 """
 
 from __future__ import annotations
