@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from recorded import Run, as_anthropic, as_converse, recorded_runs
 
@@ -28,15 +26,16 @@ async def requests_of(run: Run, dialect: str, compression: ContextCompression) -
     for wire in FORMS[dialect](run.messages):
         if wire["role"] == "assistant":
             await compression.before_model_call(BeforeModelCall(conversation))
-            check_request(conversation.messages, dialect, compression)
+            check_request(conversation, dialect, compression)
             await compression.after_model_call(AfterModelCall(conversation))
             calls += 1
         conversation.messages.append(wire)
     return calls
 
 
-def check_request(messages: list[Any], dialect: str, compression: ContextCompression) -> None:
-    assert compression.window.budget(compression._conversation).limit >= compression.window.history.total
+def check_request(conversation: Conversation, dialect: str, compression: ContextCompression) -> None:
+    messages = conversation.messages
+    assert compression.window.budget(conversation).limit >= compression.window.history.total
     if messages and messages[-1]["role"] != "assistant":
         assert PROBLEMS[dialect](dialect_named(dialect).sendable(messages)) == []
 
