@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import os
 import signal
 import subprocess
@@ -327,6 +328,14 @@ async def live_until_the_crash(storage, clock):
     await storage.aclose()
 
 
+@pytest.fixture
+def the_dead_are_buried():
+    """Tasks of a dead process report themselves when they are collected: here, and not in some later test."""
+    yield
+    gc.collect()
+
+
+@pytest.mark.usefixtures("the_dead_are_buried")
 @pytest.mark.parametrize("steps", range(30))
 async def test_a_crash_between_any_two_steps_leaves_no_half_chain_and_loses_no_live_entry(tmp_path, clock, steps):
     policies = [Chains(), LeastRecentlyUsed(max_entries=5)]
