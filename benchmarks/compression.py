@@ -187,6 +187,7 @@ def measure_truncation() -> list[Row]:
         {
             "ours": lambda: asyncio.run(seconds_to_truncate(messages)),
             "dropping": lambda: asyncio.run(seconds_to_truncate(messages, shorten_results=False)),
+            "verified": lambda: asyncio.run(seconds_to_truncate(messages, verified=True)),
             "json": lambda: seconds_of(lambda: json.dumps(messages)),
         },
         rounds=9,
@@ -195,10 +196,11 @@ def measure_truncation() -> list[Row]:
     return [
         at_most(measure, 1, medians["ours"], medians["json"]),
         at_most("… where whole messages leave and none is shortened", 1, medians["dropping"], medians["json"]),
+        at_most("… after the look at every message with which it begins", 1, medians["verified"], medians["json"]),
     ]
 
 
-async def seconds_to_truncate(messages: list[Any], *, shorten_results: bool = True) -> float:
+async def seconds_to_truncate(messages: list[Any], *, shorten_results: bool = True, verified: bool = False) -> float:
     """The processor time of a plan and of carrying it out, with a history that was read in the turns before."""
     conversation = Conversation(list(messages), window=HUGE_WINDOW)
     plugin = ContextCompression(Truncate(shorten_results=shorten_results))
@@ -207,6 +209,8 @@ async def seconds_to_truncate(messages: list[Any], *, shorten_results: bool = Tr
     conversation.window = history.total * 10 // 7
 
     def truncate() -> None:
+        if verified:
+            history.verify(conversation.messages)
         plan = plugin.compressor.plan(history, window.budget(conversation))
         assert isinstance(plan, Plan)
         window.carry_out(plan, conversation)

@@ -250,7 +250,7 @@ def test_a_pin_survives_and_takes_its_pair_along():
         ({"protect_last": 1.5}, InvalidTypeError, "protect_last must be a number of messages"),
         ({"protect": Protection(first=1), "protect_first": 1}, InvalidValueError, "either protect"),
         ({"protect": 3}, InvalidTypeError, "protect must be Protection"),
-        ({"protect": {"frist": 1}}, InvalidValueError, "'first' and 'last'"),
+        ({"protect": {"frist": 1}}, InvalidValueError, "'first', 'last', 'current_request'"),
     ],
 )
 @pytest.mark.parametrize("compressor", [Truncate, Summarize])
@@ -456,3 +456,16 @@ def test_values_that_are_no_json_are_shortened_all_the_same():
     history = History(dialect_named("converse"), TokenEstimator(tokens))
     history.read(wires)
     assert Truncate().plan(history, Budget(window=100)) is not None
+
+
+@pytest.mark.parametrize("protect", [Protection(current_request=False), {"current_request": False}])
+@pytest.mark.parametrize("compressor", [Truncate, Summarize])
+def test_the_current_request_may_be_given_up_as_a_value_and_as_plain_data(compressor, protect):
+    history = read([*chat(8), TASK, *loop(100)[1:]])
+    plan = compressor(protect=protect).plan(history, Budget(window=1_000))
+    assert TASK not in after(plan if isinstance(plan, Plan) else asyncio.run(plan), history)
+
+
+def test_whether_the_current_request_stays_is_yes_or_no():
+    with pytest.raises(InvalidTypeError, match="current_request must be True or False"):
+        Protection(current_request="yes")

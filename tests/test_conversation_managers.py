@@ -176,10 +176,12 @@ def test_every_method_has_the_seeds_arguments(manager, method, parameters):
 
 def test_further_keyword_arguments_are_taken():
     agent = agent_with(turns(OpenAI, 2))
+    before = list(agent.messages)
     for manager in (SlidingWindowConversationManager(), SummarizingConversationManager(), NullConversationManager()):
         manager.apply_management(agent, invocation=3)
         manager.reduce_context(agent, invocation=3)
         manager.register_hooks(HookRegistry(), source="session")
+    assert agent.messages == before
 
 
 def test_arguments_come_by_position_as_they_always_did():

@@ -734,7 +734,8 @@ def test_no_history_is_taken_for_another_dialect(name, data):
 
 @given(st.lists(hostile_values(), max_size=3))
 def test_whatever_it_is_looking_for_the_dialect_never_fails(wires):
-    dialect_of(wires)
+    found = dialect_of(wires)
+    assert found is None or found.name in ("converse", "anthropic", "openai")
 
 
 @pytest.mark.parametrize("name", ["converse", "anthropic", "openai"])

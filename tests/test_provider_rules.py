@@ -371,7 +371,8 @@ def test_whatever_is_malformed_is_a_problem_and_no_error(provider: str, messages
 
 @given(messages=JSON)
 def test_malformed_messages_have_no_signed_reasoning(messages: Any) -> None:
-    signed_reasoning_problems(messages, prefix_signature)
+    problems = signed_reasoning_problems(messages, prefix_signature)
+    assert all(problem.startswith("message") for problem in problems)
 
 
 def test_botocore_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -85,7 +85,7 @@ class History:
         if not self._goes_on_in(given):
             self._rearrange(given)
             known = len(given)
-        if not all(map(self._is_unchanged, self._next_to_look_at())):
+        if not all(map(self._refresh, self._next_to_look_at())):
             self._read_anew(given)
         elif len(given) > known:
             self._read_on(given[known:])
@@ -93,7 +93,7 @@ class History:
     def verify(self, wires: Sequence[Any]) -> None:
         """Take in *wires*, looking at every message again."""
         self.read(wires)
-        if not all(map(is_, self._wires, wires)) or not all(map(self._is_unchanged, range(len(self.messages)))):
+        if not all(map(is_, self._wires, wires)) or not all(map(self._refresh, range(len(self.messages)))):
             self._read_anew(wires)
 
     def written(self, messages: Sequence[Message]) -> list[Any]:
@@ -190,7 +190,8 @@ class History:
         self._passed = start + _IN_PASSING
         return (*range(start, min(self._passed, length)), *range(max(length - _LATEST, 0), length))
 
-    def _is_unchanged(self, index: int) -> bool:
+    def _refresh(self, index: int) -> bool:
+        """Read a message again, and say whether it is what it was."""
         message = self.dialect.read(self._wires[index])
         if message != self.messages[index]:
             return False

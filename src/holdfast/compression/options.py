@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 from holdfast.compression.protection import Protection
@@ -26,9 +27,11 @@ def protection_of(protect: Any, first: int | None, last: int | None, *, usually:
     if first is not None or last is not None:
         raise InvalidValueError("give either protect, or protect_first and protect_last")
     if isinstance(protect, Mapping):
-        unknown = [name for name in protect if name not in ("first", "last")]
+        allowed = [option.name for option in fields(Protection)]
+        unknown = [name for name in protect if name not in allowed]
         if unknown:
-            raise InvalidValueError(f"unknown option of protect: {unknown[0]!r}; allowed are 'first' and 'last'")
+            names = ", ".join(map(repr, allowed))
+            raise InvalidValueError(f"unknown option of protect: {unknown[0]!r}; allowed are {names}")
         return Protection(**protect)
     if not isinstance(protect, Protection):
         raise InvalidTypeError(f"protect must be Protection(first=…, last=…), got {type(protect).__name__}")

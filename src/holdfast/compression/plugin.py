@@ -11,7 +11,7 @@ from typing import Any
 from holdfast.budget import TRIGGER, Budget, require_share
 from holdfast.compression.config import CompressionConfig, Compressor, compressor_from
 from holdfast.compression.plans import Plan
-from holdfast.compression.window import ContextWindow
+from holdfast.compression.window import MOST_RETRIES, ContextWindow
 from holdfast.dialects import dialect_named
 from holdfast.errors import ContextOverflowError, InvalidTypeError, InvalidValueError
 from holdfast.hooks import AfterInvocation, AfterModelCall, BeforeModelCall, Conversation, HookRegistry
@@ -22,7 +22,6 @@ __all__ = ["ContextCompression"]
 
 logger = logging.getLogger(__name__)
 
-_MOST_RETRIES = 3
 _WORTH_IT = 0.05
 
 
@@ -94,7 +93,7 @@ class ContextCompression:
         with _logged("nothing could be made of the end of a model call"):
             if event.error is None:
                 self._learn(conversation, event.usage)
-            elif retries < _MOST_RETRIES and is_context_overflow(event.error) and await self._reduce_after(event):
+            elif retries < MOST_RETRIES and is_context_overflow(event.error) and await self._reduce_after(event):
                 self._retries, event.retry = retries + 1, True
 
     async def after_invocation(self, event: AfterInvocation) -> None:

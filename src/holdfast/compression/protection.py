@@ -32,6 +32,8 @@ class Protection:
                 raise InvalidTypeError(f"{name} must be a number of messages, got {type(value).__name__}")
             if value < 0:
                 raise InvalidValueError(f"{name} must be 0 or more, got {value}; to protect both ends, set both")
+        if not isinstance(self.current_request, bool):
+            raise InvalidTypeError(f"current_request must be True or False, got {self.current_request!r:.80}")
 
     def kept_units(self, history: History) -> set[Unit]:
         """Return the units that nothing may leave out or edit."""

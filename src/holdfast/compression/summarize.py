@@ -92,7 +92,7 @@ class Summarize:
         if self._last is None and self.protect is None:
             while last > 1 and history.tokens(max(len(history) - last, 0), len(history)) > budget.target // 2:
                 last -= 1
-        return Protection(first=self.protection.first, last=last)
+        return replace(self.protection, last=last)
 
     async def plan(self, history: History, budget: Budget) -> Plan | None:
         """Return what brings *history* down to the budget; None if it is there already, or nothing can leave."""

@@ -19,11 +19,12 @@ from holdfast.hooks import Conversation
 from holdfast.overflow import figures_in
 from holdfast.tokens import Calibration, TokenEstimator
 
-__all__ = ["DEFAULT_WINDOW", "ContextWindow"]
+__all__ = ["DEFAULT_WINDOW", "MOST_RETRIES", "ContextWindow"]
 
 logger = logging.getLogger(__name__)
 
 DEFAULT_WINDOW = 128_000
+MOST_RETRIES = 3
 _SMALLER_EACH_TIME, _NOT_MUCH_LESS = 0.7, 0.9
 
 

@@ -10,7 +10,7 @@ from typing import Any, TypedDict
 
 from holdfast.budget import TRIGGER, Budget, require_share
 from holdfast.compression.plans import Plan
-from holdfast.compression.window import ContextWindow
+from holdfast.compression.window import MOST_RETRIES, ContextWindow
 from holdfast.conversation.agents import conversation_of
 from holdfast.errors import ContextOverflowError, InvalidTypeError, InvalidValueError
 from holdfast.hooks import AfterModelCall, BeforeModelCall, Conversation, HookRegistry
@@ -19,8 +19,6 @@ from holdfast.overflow import is_context_overflow
 __all__ = ["ConversationManager", "ProactiveCompressionConfig"]
 
 logger = logging.getLogger(__name__)
-
-_MOST_RETRIES = 3
 
 
 class ProactiveCompressionConfig(TypedDict, total=False):
@@ -106,7 +104,7 @@ class ConversationManager(ABC):
         if event.error is None:
             self._retries = 0
             self.window.meter.learn(event.conversation, event.usage)
-        if is_context_overflow(event.error) and isinstance(event.error, Exception) and self._retries < _MOST_RETRIES:
+        if is_context_overflow(event.error) and isinstance(event.error, Exception) and self._retries < MOST_RETRIES:
             return event.error
         self._retries = 0
         return None

@@ -27,7 +27,8 @@ logger = logging.getLogger(__name__)
 class SummarizingConversationManager(ConversationManager):
     """Replaces the oldest messages by a summary, after an overflow and, if asked, before a model call.
 
-    *summary_ratio* is the share of the messages that may leave, oldest first, that a summary replaces at least.
+    *summary_ratio* is the share of the messages that may leave, oldest first, that a summary replaces at least. Of the
+    latest messages *preserve_recent_messages* always stay; if nothing is said, ten do as far as there is room for them.
     *summarizer* is any async callable or a framework's model; without one, a summary is extracted on the spot. If it
     fails, answers nothing or takes longer than *timeout* seconds, the history is truncated instead, and that is said.
 
