@@ -1,18 +1,29 @@
-"""Fixtures for all tests. The blocking detector is on for every one of them."""
+"""Fixtures for all tests. The blocking detector is on for every one of them.
+
+HOLDFAST_EXAMPLES=fewer has properties tried on a fifth of the examples, where a test does not ask for a number itself.
+"""
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from functools import partial
+from typing import Any
 
 import pytest
 from blockbuster import blockbuster_ctx
+from hypothesis import settings
 
 from holdfast import S3Storage
 from holdfast.testing.seaweed import S3Server, seaweedfs
 
 pytest.register_assert_rewrite("own_contract")
+
+settings.register_profile("fewer", max_examples=20)
+if profile := os.environ.get("HOLDFAST_EXAMPLES"):
+    settings.load_profile(profile)
 
 
 @pytest.fixture(autouse=True)
@@ -34,13 +45,20 @@ def bucket(s3_server: S3Server) -> str:
 
 
 @pytest.fixture(scope="session")
-def boto_session(s3_server: S3Server) -> object:
+def boto_session(s3_server: S3Server) -> Any:
     """One for all tests: making a client from a used session is ten times faster."""
     return s3_server.session()
 
 
 @pytest.fixture
-def open_s3(s3_server: S3Server, bucket: str, boto_session: object) -> Callable[..., S3Storage]:
+def client(s3_server: S3Server, boto_session: Any) -> Iterator[Any]:
+    """Looks at the real server without holdfast."""
+    with closing(boto_session.client("s3", endpoint_url=s3_server.endpoint_url)) as client:
+        yield client
+
+
+@pytest.fixture
+def open_s3(s3_server: S3Server, bucket: str, boto_session: Any) -> Callable[..., S3Storage]:
     """Opens storages on the real server, all with one prefix that no other test has."""
     return partial(
         S3Storage,

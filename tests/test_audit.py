@@ -306,12 +306,10 @@ class TestS3:
         return (bucket, prefix), options
 
     @pytest.fixture
-    def put(self, s3_server, bucket, open_s3):
-        client = s3_server.client()
-        yield lambda name, **options: client.put_object(
+    def put(self, client, bucket, open_s3):
+        return lambda name, **options: client.put_object(
             Bucket=bucket, Key=f"{open_s3.keywords['prefix']}/{name}", **options
         )
-        client.close()
 
     async def test_a_whole_store_has_no_findings(self, open_s3, where):
         storage = open_s3()

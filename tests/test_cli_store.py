@@ -837,24 +837,20 @@ class TestLifecycle:
         assert rule["Expiration"] == {"Days": 2}
         assert rule["Filter"]["Prefix"] == f"{s3.rpartition('/')[2]}/"
 
-    def test_installs_the_rule(self, s3, s3_server, bucket):
+    def test_installs_the_rule(self, s3, client, bucket):
         result = run("lifecycle", s3, "--max-age", "7d", "--install")
         assert result.exit_code == 0, result.output
-        client = s3_server.client()
         rules = client.get_bucket_lifecycle_configuration(Bucket=bucket)["Rules"]
-        client.close()
         assert json.loads(result.stdout)["ID"] in [rule["ID"] for rule in rules]
         asyncio.run(S3Storage(bucket, s3.rpartition("/")[2]).remove_lifecycle_rule())
 
-    def test_removes_the_rule(self, s3, s3_server, bucket):
+    def test_removes_the_rule(self, s3, client, bucket):
         rule = json.loads(run_well("lifecycle", s3, "--max-age", "7d", "--install"))
         assert f"no rule of holdfast for {s3} is in the bucket" in run_well("lifecycle", s3, "--remove")
-        client = s3_server.client()
         try:
             rules = client.get_bucket_lifecycle_configuration(Bucket=bucket)["Rules"]
         except client.exceptions.ClientError:
             rules = []
-        client.close()
         assert rule["ID"] not in [rule["ID"] for rule in rules]
 
     def test_advises_a_command_that_runs_for_a_directory(self, tmp_path):

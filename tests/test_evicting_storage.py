@@ -785,6 +785,7 @@ async def test_a_storage_in_a_tight_loop_stays_bounded():
         await storage.aclose()
 
 
+@pytest.mark.extended
 async def test_bookkeeping_is_bounded_however_long_it_goes_on():
     storage = EvictingStorage(memory(), max_entries=10, ttl=3_600, turns=5, chains=True)
     anchor = await storage.store("anchor", b"")

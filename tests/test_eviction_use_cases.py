@@ -8,8 +8,7 @@ import logging
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -212,11 +211,10 @@ class TestThousandsOfResultsOnS3:
         return f"agents-{tmp_path.name}"
 
     @pytest.fixture
-    def objects(self, s3_server, bucket, prefix) -> Iterator[Callable[[], int]]:
+    def objects(self, client, bucket, prefix) -> Callable[[], int]:
         """Counts what the bucket holds, without holdfast."""
-        with closing(s3_server.client()) as client:
-            listing = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=f"{prefix}/")
-            yield lambda: sum(page["KeyCount"] for page in listing)
+        listing = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=f"{prefix}/")
+        return lambda: sum(page["KeyCount"] for page in listing)
 
     @pytest.fixture
     def start(self, open_s3, clock, prefix) -> Callable[..., EvictingStorage]:

@@ -21,14 +21,16 @@ NAMES = [name.removesuffix(".__init__") for name in MODULES]
 # From the ground up; a room may import from its own floor and from those below.
 FLOORS = [
     {"holdfast.errors"},
-    {"holdfast.extras"},
+    {"holdfast.extras", "holdfast.media_types"},
     {"holdfast.messages"},
     {"holdfast.dialects", "holdfast.cuts"},
     {"holdfast.tokens", "holdfast.budget"},
     {"holdfast.history", "holdfast.hooks", "holdfast.overflow"},
     {"holdfast.agent_tools"},
-    {"holdfast.storage"},
-    {"holdfast.eviction", "holdfast.compression"},
+    {"holdfast.storage", "holdfast.gentle_json", "holdfast.readable_json", "holdfast.previews"},
+    {"holdfast.eviction", "holdfast.compression", "holdfast.search", "holdfast.references"},
+    {"holdfast.retrieval"},
+    {"holdfast.offload"},
     {"holdfast.conversation"},
     {"holdfast", "holdfast.testing", "holdfast.cli"},
 ]

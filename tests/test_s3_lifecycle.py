@@ -38,15 +38,9 @@ OTHERS = [
 
 
 @pytest.fixture
-def client(s3_server) -> Iterator[object]:
-    with closing(s3_server.client()) as client:
-        yield client
-
-
-@pytest.fixture
-def own_bucket(s3_server) -> str:
+def own_bucket(client) -> str:
     """A bucket of this test alone: a configuration is the whole bucket's."""
-    s3_server.create_bucket(name := f"lifecycle-{uuid.uuid4().hex[:12]}")
+    client.create_bucket(Bucket=(name := f"lifecycle-{uuid.uuid4().hex[:12]}"))
     return name
 
 

@@ -35,12 +35,6 @@ def test_against_a_dictionary(open_s3):
     machine.TestCase().runTest()
 
 
-@pytest.fixture
-def client(s3_server) -> Iterator[object]:
-    with closing(s3_server.client()) as client:
-        yield client
-
-
 class TestReferences:
     async def test_they_are_s3_uris_under_the_prefix(self, open_s3, bucket, client):
         prefix = f"agents-{uuid.uuid4().hex}"
@@ -140,6 +134,7 @@ class TestUploads:
         assert [entry.reference async for entry in storage.entries()] == [reference]
         assert await storage.retrieve(reference) == (b"content", "text/plain")
 
+    @pytest.mark.extended
     async def test_more_entries_than_a_page_are_listed_and_cleared(self, open_s3):
         storage = open_s3()
         for _ in range(11):

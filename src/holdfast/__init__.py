@@ -10,11 +10,13 @@ if TYPE_CHECKING:
     from holdfast.compression import ContextCompression, pin_message
     from holdfast.errors import ContextOverflowError, HoldfastError, NotFoundError, StorageError
     from holdfast.eviction import EvictingStorage
+    from holdfast.offload import ContextOffloader
     from holdfast.storage import Entry, FileStorage, InMemoryStorage, Part, S3Storage, ScopedStorage, Storage
     from holdfast.tokens import estimate_input_tokens
 
 __all__ = [
     "ContextCompression",
+    "ContextOffloader",
     "ContextOverflowError",
     "Entry",
     "EvictingStorage",
@@ -39,5 +41,9 @@ lazily(
     dict.fromkeys(__all__, "holdfast.storage")
     | dict.fromkeys(_IN_ERRORS, "holdfast.errors")
     | dict.fromkeys(_IN_COMPRESSION, "holdfast.compression")
-    | {"EvictingStorage": "holdfast.eviction", "estimate_input_tokens": "holdfast.tokens"},
+    | {
+        "ContextOffloader": "holdfast.offload",
+        "EvictingStorage": "holdfast.eviction",
+        "estimate_input_tokens": "holdfast.tokens",
+    },
 )

@@ -8,16 +8,23 @@ from typing import Any
 
 from holdfast.errors import HoldfastError, InvalidTypeError
 from holdfast.hooks import Conversation
+from holdfast.messages import Block, Document, Image, Text
 
 __all__ = ["AgentTool", "ToolAnswer"]
 
 
 @dataclass(frozen=True)
 class ToolAnswer:
-    """What a tool says to the model."""
+    """What a tool says to the model, with the images and documents that it shows, where the model can see such."""
 
     text: str
     is_error: bool = False
+    media: tuple[Image | Document, ...] = field(default=(), repr=False)
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """All of it, as the content of a tool result."""
+        return (Text(self.text), *self.media)
 
 
 @dataclass(frozen=True)
@@ -27,7 +34,7 @@ class AgentTool:
     name: str
     description: str
     input_schema: Mapping[str, Any] = field(repr=False)
-    handler: Callable[[Conversation, Mapping[str, Any]], Awaitable[str]] = field(repr=False)
+    handler: Callable[[Conversation, Mapping[str, Any]], Awaitable[str | ToolAnswer]] = field(repr=False)
 
     async def run(self, conversation: Conversation, arguments: Mapping[str, Any]) -> ToolAnswer:
         """Do it. What the model got wrong is told to the model, not raised."""
@@ -36,6 +43,7 @@ class AgentTool:
         try:
             if not isinstance(arguments, Mapping):
                 raise InvalidTypeError(f"the arguments must be an object, got {type(arguments).__name__}")
-            return ToolAnswer(await self.handler(conversation, arguments))
+            answer = await self.handler(conversation, arguments)
         except HoldfastError as error:
             return ToolAnswer(str(error), is_error=True)
+        return answer if isinstance(answer, ToolAnswer) else ToolAnswer(answer)

@@ -14,7 +14,7 @@ from holdfast.dialects.wires import unread_in
 from holdfast.messages import Block, Json, Message, Opaque, Reasoning, ToolResult, ToolUse
 from holdfast.tokens import TokenEstimator
 
-__all__ = ["History", "Unit"]
+__all__ = ["History", "Unit", "goes_on"]
 
 # Read anew in every turn: the latest, which others still work on, and a few of the rest in turn.
 _LATEST, _IN_PASSING = 8, 16
@@ -82,7 +82,7 @@ class History:
         """Take in what *wires*, a provider's messages, have become."""
         given = wires if isinstance(wires, list) else list(wires)
         known = len(self._wires)
-        if not self._goes_on_in(given):
+        if not goes_on(self._wires, given):
             self._rearrange(given)
             known = len(given)
         if not all(map(self._refresh, self._next_to_look_at())):
@@ -175,15 +175,6 @@ class History:
         known, self.dialect, self._detects = self.dialect, found, False
         return found.name != known.name
 
-    def _goes_on_in(self, wires: list[Any]) -> bool:
-        known = len(self._wires)
-        # Lists of one length are compared without a look at what is the same object: far faster than a loop or a copy.
-        self._wires += wires[known:]
-        try:
-            return self._wires == wires
-        finally:
-            del self._wires[known:]
-
     def _next_to_look_at(self) -> tuple[int, ...]:
         length = len(self.messages)
         start = self._passed if self._passed < length else 0
@@ -223,6 +214,17 @@ class History:
             is_large_result=tokens > _LARGE_RESULT and answers(message),
             is_bound=any(isinstance(block, Reasoning) and block.bound for block in message.blocks),
         )
+
+
+def goes_on(known: list[Any], wires: list[Any]) -> bool:
+    """Say whether *wires* are the *known* ones and perhaps more after them."""
+    length = len(known)
+    # Lists of one length are compared without a look at what is the same object: far faster than a loop or a copy.
+    known += wires[length:]
+    try:
+        return known == wires
+    finally:
+        del known[length:]
 
 
 def _print_of_values(message: Message) -> int | None:

@@ -7,6 +7,17 @@ from holdfast.dialects.converse import Converse
 from holdfast.dialects.detection import dialect_named, dialect_of
 from holdfast.dialects.openai import OpenAI
 from holdfast.dialects.protocol import Dialect
+from holdfast.dialects.results import GivenResult, read_result
 from holdfast.dialects.wires import sendable
 
-__all__ = ["Anthropic", "Converse", "Dialect", "OpenAI", "dialect_named", "dialect_of", "sendable"]
+__all__ = [
+    "Anthropic",
+    "Converse",
+    "Dialect",
+    "GivenResult",
+    "OpenAI",
+    "dialect_named",
+    "dialect_of",
+    "read_result",
+    "sendable",
+]

@@ -6,10 +6,10 @@ import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable
 from dataclasses import dataclass
 
-from holdfast.errors import NotFoundError, SharedStorageError
+from holdfast.errors import InvalidTypeError, NotFoundError, SharedStorageError
 from holdfast.storage.checks import check_range, check_reference, check_store, check_touch, require_positive
 from holdfast.storage.names import safe_key
 from holdfast.storage.protocols import Entry, Part
@@ -33,8 +33,9 @@ class _Held:
 class InMemoryStorage:
     """Keeps contents in this process, for tests, serverless and short runs. Thread-safe.
 
-    An entry that nobody stored or retrieved for more than *evict_after_turns* turns is gone; None keeps
-    everything. With eviction on, one storage serves one agent, whose turns it is told by `advance_turn`.
+    An entry that nobody stored or retrieved for more than *evict_after_turns* turns is gone, unless `set_live` says
+    that it is still visible; None keeps everything. With eviction on, one storage serves one agent, whose turns it is
+    told by `advance_turn`.
     """
 
     notes_uses = True
@@ -46,6 +47,7 @@ class InMemoryStorage:
         self.clock = clock
         self._turn = 0
         self._owner: object | None = None
+        self._live: frozenset[str] = frozenset()
         self._lock = threading.Lock()
         # Least recently used first, so what a turn evicts is always at the front.
         self._held: OrderedDict[str, _Held] = OrderedDict()
@@ -127,7 +129,20 @@ class InMemoryStorage:
         with self._lock:
             self._turn += 1
             if self.evict_after_turns is not None:
+                self._keep_live_young()
                 self._drop_unused_since(self._turn - self.evict_after_turns)
+
+    def set_live(self, references: Iterable[str]) -> None:
+        """Say which references are visible in the conversation: these do not grow old."""
+        if isinstance(references, str):
+            raise InvalidTypeError("references must be a collection of references, got one string")
+        with self._lock:
+            self._live = frozenset(references)
+
+    def _keep_live_young(self) -> None:
+        for reference in self._live & self._held.keys():
+            self._held[reference].last_turn = self._turn
+            self._held.move_to_end(reference)
 
     def _drop_unused_since(self, turn: int) -> None:
         while self._held:

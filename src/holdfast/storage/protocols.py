@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Collection
+from collections.abc import AsyncIterator, Awaitable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -20,6 +20,7 @@ __all__ = [
     "SupportsEntries",
     "SupportsEvict",
     "SupportsInspect",
+    "SupportsLive",
     "SupportsRange",
     "SupportsTouch",
     "SupportsTurns",
@@ -113,6 +114,15 @@ class SupportsInspect(Protocol):
 
     async def inspect(self, reference: str) -> Entry:
         """Return the entry, under the reference that `store` gave. Does not count as use. Raises KeyError."""
+        ...
+
+
+@runtime_checkable
+class SupportsLive(Protocol):
+    """Spares what the conversation that it serves still shows."""
+
+    def set_live(self, references: Iterable[str]) -> None:
+        """Say which references are visible; say it again whenever that changes."""
         ...
 
 

@@ -1,0 +1,92 @@
+"""Contents are stored together within a time limit, or none of them is."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+
+from holdfast.errors import StorageAccessError, StorageError
+from holdfast.eviction import in_chain, new_chain
+from holdfast.offload.plans import Storable
+from holdfast.storage import Storage, SupportsDelete
+from holdfast.storage.protocols import offers
+
+__all__ = ["Storing"]
+
+logger = logging.getLogger(__name__)
+
+# How much longer than allowed a store that was given up may go on before it is cancelled, its outcome unknown.
+_PATIENCE = 10
+
+
+class Storing:
+    """Stores what belongs together, in one chain of eviction, and takes it back if any of it fails."""
+
+    def __init__(self, storage: Storage, timeout: float) -> None:
+        self._storage = storage
+        self._timeout = timeout
+        self._withdrawals: set[asyncio.Task[None]] = set()
+
+    async def store(self, contents: Iterable[tuple[str, Storable]]) -> list[str]:
+        """Return a reference for each content with its key, in their order.
+
+        Raises if any cannot be stored in time; then, and if this is cancelled, the others are deleted again.
+        """
+        with in_chain(new_chain()):
+            stores = [
+                asyncio.create_task(self._storage.store(key, storable.content, storable.content_type))
+                for key, storable in contents
+            ]
+        try:
+            await self._in_time(stores)
+            return [_checked(store.result()) for store in stores]
+        except BaseException:
+            self._withdraw(stores)
+            raise
+
+    async def aclose(self) -> None:
+        """Wait until what was not stored as a whole is deleted."""
+        await asyncio.gather(*self._withdrawals)
+
+    async def _in_time(self, stores: list[asyncio.Task[str]]) -> None:
+        if not stores:
+            return
+        done, pending = await asyncio.wait(stores, timeout=self._timeout, return_when=asyncio.FIRST_EXCEPTION)
+        for store in done:
+            store.result()
+        if pending:
+            raise StorageAccessError(f"the storage took longer than {self._timeout:g} seconds")
+
+    def _withdraw(self, stores: list[asyncio.Task[str]]) -> None:
+        withdrawal = asyncio.create_task(self._delete_stored(stores))
+        self._withdrawals.add(withdrawal)
+        withdrawal.add_done_callback(self._withdrawals.discard)
+
+    async def _delete_stored(self, stores: list[asyncio.Task[str]]) -> None:
+        # A store that is cancelled may still succeed without anybody knowing its reference. So it is waited for.
+        _, pending = await asyncio.wait(stores, timeout=self._timeout * _PATIENCE)
+        for store in pending:
+            store.cancel()
+        if pending:
+            logger.warning("%d contents may be left in the storage: it never answered", len(pending))
+        stored = [
+            store.result() for store in stores if store.done() and not store.cancelled() and not store.exception()
+        ]
+        for reference in stored:
+            await self._delete(reference)
+
+    async def _delete(self, reference: str) -> None:
+        if not (isinstance(self._storage, SupportsDelete) and offers(self._storage, SupportsDelete)):
+            logger.warning("%r is left in the storage: it cannot delete", reference)
+            return
+        try:
+            await self._storage.delete(reference)
+        except (StorageError, OSError) as error:
+            logger.warning("%r is left in the storage: it could not be deleted: %s", reference, error)
+
+
+def _checked(reference: object) -> str:
+    if not isinstance(reference, str) or not reference:
+        raise StorageError(f"the storage returned {reference!r:.80} instead of a reference")
+    return reference

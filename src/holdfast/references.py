@@ -1,0 +1,107 @@
+"""The references of one conversation: which there are, and which of them its messages still show."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections import Counter, OrderedDict
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from holdfast.dialects import Dialect
+from holdfast.history import goes_on
+from holdfast.messages import Block, Reasoning, Text, ToolResult, ToolUse, as_json_text
+
+__all__ = ["KnownReferences"]
+
+_MOST = 10_000
+_COMPARED = 200
+# A reference stands between blanks, quotes or brackets. One that holds such itself is looked for as it is.
+_WORD = re.compile(r"[^\s\"'`<>()\[\]{},;|\\]+")
+_TRAILING = ".:!?…"
+
+
+class KnownReferences:
+    """Remembers the latest 10,000 references with the tool each came from, and which messages show them."""
+
+    def __init__(self) -> None:
+        self._tools: OrderedDict[str, str] = OrderedDict()
+        self._awkward: set[str] = set()
+        self._wires: list[Any] = []
+        self._shown: list[frozenset[str]] = []
+        self._counts: Counter[str] = Counter()
+
+    def __contains__(self, reference: object) -> bool:
+        return reference in self._tools
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tools)
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+    def add(self, reference: str, tool_name: str) -> None:
+        """Remember one; the oldest is forgotten where there are too many."""
+        self._tools[reference] = tool_name
+        self._tools.move_to_end(reference)
+        if _WORD.fullmatch(reference) is None or reference.endswith(tuple(_TRAILING)):
+            self._awkward.add(reference)
+        if len(self._tools) > _MOST:
+            self.forget(next(iter(self._tools)))
+
+    def forget(self, reference: str) -> None:
+        """Forget one, if it is known."""
+        self._tools.pop(reference, None)
+        self._awkward.discard(reference)
+
+    def tool_of(self, reference: str) -> str:
+        """Return the name of the tool that gave it; empty if nobody knows."""
+        return self._tools.get(reference, "")
+
+    def latest(self, count: int) -> list[tuple[str, str]]:
+        """Return the latest so many references with their tools, oldest first."""
+        return list(self._tools.items())[-count:]
+
+    def closest_to(self, reference: str, count: int = 3) -> list[str]:
+        """Return the references that one may have meant: those most like it, else the latest."""
+        latest = [known for known, _ in reversed(self.latest(_COMPARED))]
+        return difflib.get_close_matches(reference[:300], latest, count, cutoff=0.6) or latest[:count]
+
+    def visible_in(self, wires: list[Any], dialect: Dialect) -> set[str]:
+        """Return what is shown in these messages. Those seen the last time are not read again."""
+        seen = {} if goes_on(self._wires, wires) else self._start_over()
+        for wire in wires[len(self._wires) :]:
+            _, shown = seen.get(id(wire), (None, None))
+            self._see(wire, self._shown_in(dialect.read(wire).blocks) if shown is None else shown)
+        return set(self._counts)
+
+    def _start_over(self) -> dict[int, tuple[Any, frozenset[str]]]:
+        """Return what was seen so far, by the identity of each message, which is held with it."""
+        seen = {id(wire): (wire, shown) for wire, shown in zip(self._wires, self._shown, strict=True)}
+        self._wires, self._shown = [], []
+        self._counts.clear()
+        return seen
+
+    def _see(self, wire: Any, shown: frozenset[str]) -> None:
+        self._wires.append(wire)
+        self._shown.append(shown)
+        self._counts.update(shown)
+
+    def _shown_in(self, blocks: Iterable[Block]) -> frozenset[str]:
+        found: set[str] = set()
+        for text in _texts_in(blocks):
+            words = {word.rstrip(_TRAILING) for word in _WORD.findall(text)}
+            found |= words & self._tools.keys()
+            found.update(reference for reference in self._awkward if reference in text)
+        return frozenset(found)
+
+
+def _texts_in(blocks: Iterable[Block]) -> Iterator[str]:
+    for block in blocks:
+        match block:
+            case Text(text) | Reasoning(text):
+                yield text
+            case ToolUse(_, _, arguments):
+                yield arguments if isinstance(arguments, str) else as_json_text(arguments)
+            case ToolResult(_, content):
+                yield from _texts_in(content)

@@ -1,0 +1,116 @@
+"""What a path selects in JSON, and rows of tables, as many as fit into an answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from holdfast.errors import InvalidValueError
+from holdfast.gentle_json import loads_in_steps
+from holdfast.previews import make_preview
+from holdfast.previews.room import Room
+from holdfast.retrieval.contents import WORKERS, StoredContent, StoredContents, decoded
+from holdfast.retrieval.json_path import compile_path
+from holdfast.retrieval.pages import go_on_with
+from holdfast.retrieval.requests import Request
+from holdfast.retrieval.tables import Table, select_rows
+
+__all__ = ["path_page", "rows_page"]
+
+_MOST_MATCHES = 1_000
+
+
+async def path_page(contents: StoredContents, opened: StoredContent, request: Request, room: Room) -> str:
+    """Return what the request's path selects, each with its own path."""
+    content = await contents.whole(opened)
+    return await WORKERS.run(_path_page, content, request, room)
+
+
+async def rows_page(contents: StoredContents, opened: StoredContent, request: Request, room: Room) -> str:
+    """Return the rows that the request asks for, with the lines that they begin in."""
+    content = await contents.whole(opened)
+    return await WORKERS.run(_rows_page, content, opened.content_type, request, room)
+
+
+def _path_page(content: bytes, request: Request, room: Room) -> str:
+    assert request.json_path is not None
+    path = compile_path(request.json_path)
+    value = _json_in(decoded(content))
+    selection = path.select(value, limit=request.offset + _MOST_MATCHES)
+    if not selection.matches:
+        return f"[Nothing is selected. {path.explain(value)}]"
+    matches = selection.matches[request.offset :]
+    if not matches:
+        raise InvalidValueError(
+            f"offset must be below {selection.total:,}, the number of matches, got {request.offset}"
+        )
+    shown = room.take_all(f"{where}: {json.dumps(found, ensure_ascii=False)}" for where, found in matches)
+    if not shown:
+        shown = _outline(*matches[0], room)
+    return "\n".join([*shown, _told(len(shown), request.offset, selection.total, "match", selection.complete)])
+
+
+def _json_in(text: str) -> Any:
+    """Return the value of a JSON text, or the list of values of JSON lines."""
+    try:
+        return loads_in_steps(text)
+    except InvalidValueError as error:
+        lines = [line for line in text.split("\n") if line.strip()]
+        values = _values_of(lines) if len(lines) > 1 else None
+        if values is None:
+            raise InvalidValueError(
+                f"json_path needs JSON, and this is none: {error}; use pattern or line_range"
+            ) from None
+        return values
+
+
+def _values_of(lines: Iterable[str]) -> list[Any] | None:
+    try:
+        return [loads_in_steps(line) for line in lines]
+    except InvalidValueError:
+        return None
+
+
+def _outline(where: str, value: Any, room: Room) -> list[str]:
+    """Return one value that does not fit as an outline of it, in one piece."""
+    head = f"{where} is too large for one answer; ask for a part of it. Its outline:"
+    room.take(head)
+    text = json.dumps(value, ensure_ascii=False)
+    preview = make_preview(text, "application/json", tokens=room.left, count_text=room.cost)
+    return [head if preview is None else f"{head}\n{preview.text}"]
+
+
+def _rows_page(content: bytes, content_type: str, request: Request, room: Room) -> str:
+    table = Table.read(decoded(content), content_type)
+    if table is None:
+        raise InvalidValueError(
+            "columns and where need CSV, TSV or JSON lines, and this is none; use pattern or json_path"
+        )
+    page = select_rows(table, request.columns, request.where, limit=_MOST_MATCHES, offset=request.offset)
+    head = ",".join(["line", *map(_cell, page.columns)])
+    room.take(head)
+    shown = room.take_all(",".join([str(row.line), *map(_cell, row.values)]) for row in page.rows)
+    note = f" {table.note}" if table.note else ""
+    if page.rows and not shown:
+        shown = room.take_head([",".join(map(_cell, page.rows[0].values))])
+    return "\n".join([head, *shown, _told(len(shown), request.offset, page.total_matching, "row", True) + note])
+
+
+def _cell(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if any(mark in text for mark in ',"\n\r'):
+        return '"' + text.replace('"', '""') + '"'
+    return text
+
+
+def _told(shown: int, offset: int, total: int, noun: str, complete: bool) -> str:
+    """Return what part this is, and how to go on."""
+    plural = "es" if noun == "match" else "s"
+    of = f"{total:,} {noun}{'' if total == 1 else plural}" + (
+        "" if complete else " found before the search was cut short"
+    )
+    if not shown:
+        return f"[None of {of}]" if total else f"[No {noun}.]"
+    part = f"{noun} {offset + 1:,}" if shown == 1 else f"{noun}{plural} {offset + 1:,}–{offset + shown:,}"
+    return f"[{part} of {of}; {go_on_with(offset=offset + shown)}]" if offset + shown < total else f"[{part} of {of}]"

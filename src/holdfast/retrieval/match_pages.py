@@ -1,0 +1,168 @@
+"""Lines that match a pattern, with the lines around them, as many as fit into an answer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.previews.room import Room
+from holdfast.retrieval.contents import WORKERS, StoredContent, StoredContents, decoded
+from holdfast.retrieval.lines import LineIndex
+from holdfast.retrieval.pages import Window, go_on_with, selected, text_window
+from holdfast.retrieval.patterns import LineMatch, Matches, Pattern, compile_pattern
+from holdfast.retrieval.requests import Request, Span
+
+__all__ = ["matches_page"]
+
+_CONTEXT = 2
+_SECONDS = 10.0
+_MOST_KEPT = 500
+_LONGEST_LINE = 600
+_LONGEST_CONTEXT = 240
+_MOST_IN_ONE_LINE = 50
+
+
+async def matches_page(contents: StoredContents, opened: StoredContent, request: Request, room: Room) -> str:
+    """Return the lines that match the request's pattern; within its characters, each match."""
+    pattern = _compiled(request, request.ignore_case)
+    deadline = time.monotonic() + _SECONDS
+    if request.characters is not None:
+        content, where, again = await selected(contents, opened, request.line_range)
+        window = await WORKERS.run(text_window, content, request.characters)
+        return await WORKERS.run(_matches_in_window, pattern, window, where, again, room, deadline)
+    content = await contents.whole(opened)
+    return await WORKERS.run(_LineMatches(request, content, opened.index, deadline).page, pattern, room)
+
+
+def _compiled(request: Request, ignore_case: bool) -> Pattern:
+    assert request.pattern is not None
+    return compile_pattern(request.pattern, plain_text=request.plain_text, ignore_case=ignore_case)
+
+
+@dataclass(frozen=True)
+class _LineMatches:
+    """Searches one content for one request."""
+
+    request: Request
+    content: bytes
+    index: LineIndex
+    deadline: float
+
+    def page(self, pattern: Pattern, room: Room) -> str:
+        if not self.index.lines:
+            return "[The content is empty.]"
+        first, last = (self.request.line_range or Span()).within(self.index.lines, "line")
+        matches = self._search(pattern, first, last, _MOST_KEPT)
+        if not matches.lines:
+            return self._nothing(matches, first, last)
+        shown, count = self._shown(matches.lines, first, last, room)
+        return "\n".join([*shown, self._told(matches, count, last)])
+
+    def _search(self, pattern: Pattern, first: int, last: int, limit: int) -> Matches:
+        return pattern.matching_lines(
+            self.content, self.index, first_line=first, last_line=last, limit=limit, deadline=self.deadline
+        )
+
+    def _nothing(self, matches: Matches, first: int, last: int) -> str:
+        looked_at = last if matches.counted_to is None else matches.counted_to
+        said = f"No line matches among lines {first:,}–{looked_at:,} of {self.index.lines:,}"
+        if matches.counted_to is not None:
+            return f"[{said}, where the time was up; {go_on_with(line_range={'start': looked_at + 1, 'end': last})}]"
+        if not self.request.ignore_case:
+            others = self._search(_compiled(self.request, True), first, last, 0).total
+            said += f"; with ignore_case=true, {others:,} do" if others else ""
+        return f"[{said}.]"
+
+    def _shown(self, matches: Sequence[LineMatch], first: int, last: int, room: Room) -> tuple[list[str], int]:
+        """Return lines for as many matches as fit, at least one, and how many matches those are."""
+        shown: list[str] = []
+        told = 0
+        for count, match in enumerate(matches):
+            following = matches[count + 1].line if count + 1 < len(matches) else last + 1
+            group = self._group(match, max(told + 1, first), min(following - 1, last), told)
+            if sum(map(room.cost, group)) > room.left:
+                return (shown, count) if count else (room.take_head([self._line(match)], longest=room.left), 1)
+            shown += room.take_all(group)
+            told = min(match.line + self._context, following - 1, last)
+        return shown, len(matches)
+
+    def _group(self, match: LineMatch, first: int, last: int, told: int) -> list[str]:
+        """Return a match with the lines around it, which go from *first* to *last* at most."""
+        start = max(first, match.line - self._context)
+        before = [self._other(number) for number in range(start, match.line)]
+        after = [self._other(number) for number in range(match.line + 1, min(last, match.line + self._context) + 1)]
+        gap = ["--"] if self._context and told and start > told + 1 else []
+        return [*gap, *before, self._line(match), *after]
+
+    @property
+    def _context(self) -> int:
+        return _CONTEXT if self.request.context_lines is None else self.request.context_lines
+
+    def _other(self, number: int) -> str:
+        start, end = self.index.bounds(number, number, self.content)
+        if end - start <= _LONGEST_CONTEXT:
+            return f"{number}: {_text(self.content, start, end)}"
+        return f"{number}: {_text(self.content, start, start + _LONGEST_CONTEXT)}… [{end - start:,} bytes]"
+
+    def _line(self, match: LineMatch) -> str:
+        line, start, end, match_start, match_end = match
+        cut = _excerpt(self.content, start, end, match_start, match_end)
+        if not cut.is_cut:
+            return f"{line}> {cut.text}"
+        length = len(_text(self.content, start, end))
+        after = len(decoded(self.content[start:match_end])) + 1
+        more = go_on_with(line_range={"start": line, "end": line}, characters={"start": after, "end": length})
+        return f"{line}> {cut.text} [of {length:,} characters; for further matches in this line, {more}]"
+
+    def _told(self, matches: Matches, count: int, last: int) -> str:
+        """Return what part this is, and how to go on."""
+        until = matches.lines[count - 1].line
+        more = matches.total > count or matches.counted_to is not None
+        counted = f"{count:,} of {matches.total:,} matching lines"
+        if matches.counted_to is not None:
+            counted += f" up to line {matches.counted_to:,}, where the time was up"
+        part = f"{counted}, of {self.index.lines:,} lines"
+        return f"[{part}; {go_on_with(line_range={'start': until + 1, 'end': last})}]" if more else f"[{part}]"
+
+
+def _matches_in_window(
+    pattern: Pattern, window: Window, where: str, again: dict[str, Any], room: Room, deadline: float
+) -> str:
+    """Return each match inside a window of characters, with what stands around it."""
+    content = window.text.encode("utf-8", "surrogatepass")
+    found = pattern.matches_in(content, limit=_MOST_IN_ONE_LINE, deadline=deadline)
+    shown = room.take_all(_in_window(content, start, end, window.first) for start, end in found.spans)
+    part = f"{len(shown):,} matches in characters {window.first:,}–{window.last:,} of {window.total:,} in {where}"
+    if len(shown) == len(found.spans) and found.go_on_at is None:
+        return "\n".join([*shown, f"[{part}]"])
+    following = found.spans[len(shown)][0] if len(shown) < len(found.spans) else found.go_on_at or 0
+    start = window.first + len(decoded(content[:following]))
+    return "\n".join([*shown, f"[{part}; {go_on_with(**again, characters={'start': start, 'end': window.last})}]"])
+
+
+def _in_window(content: bytes, start: int, end: int, first: int) -> str:
+    character = first + len(decoded(content[:start]))
+    return f"character {character:,}> {_excerpt(content, 0, len(content), start, end).text}"
+
+
+@dataclass(frozen=True)
+class _Excerpt:
+    text: str
+    is_cut: bool
+
+
+def _excerpt(content: bytes, start: int, end: int, match_start: int, match_end: int) -> _Excerpt:
+    """Return a line, or what stands around its match if it is long."""
+    if end - start <= _LONGEST_LINE:
+        return _Excerpt(_text(content, start, end), False)
+    left = max(start, match_start - _LONGEST_LINE // 3)
+    right = min(end, max(match_start, min(match_end, match_start + _LONGEST_LINE)) + _LONGEST_LINE // 3)
+    before, after = "…" if left > start else "", "…" if right < end else ""
+    return _Excerpt(f"{before}{_text(content, left, right)}{after}", True)
+
+
+def _text(content: bytes, start: int, end: int) -> str:
+    # Where a cut went through a character, its halves are left out.
+    return content[start:end].decode("utf-8", "ignore").rstrip("\r\n")

@@ -1,0 +1,115 @@
+"""The tool with which an agent reads what was offloaded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from holdfast.agent_tools import AgentTool, ToolAnswer
+from holdfast.errors import EvictedError, InvalidValueError, NotFoundError
+from holdfast.hooks import Conversation
+from holdfast.media_types import essence
+from holdfast.previews.room import Room
+from holdfast.references import KnownReferences
+from holdfast.retrieval.contents import StoredContent, StoredContents
+from holdfast.retrieval.data_pages import path_page, rows_page
+from holdfast.retrieval.events import Retrieved
+from holdfast.retrieval.match_pages import matches_page
+from holdfast.retrieval.media import media_block
+from holdfast.retrieval.pages import fitted, lines_page, whole_or_page, window_page
+from holdfast.retrieval.requests import SCHEMA, Request
+from holdfast.tokens import TokenEstimator
+
+__all__ = ["RETRIEVE", "Retrieving"]
+
+RETRIEVE = "retrieve_offloaded_content"
+_DESCRIPTION = (
+    "Read content that was offloaded from this conversation: a tool's result that was too large, of which you see a "
+    "preview and a reference. Ask for what you need: a pattern for matching lines with their surroundings, a "
+    "line_range, a json_path in JSON, columns and where for rows of CSV, TSV and JSON lines, or characters inside a "
+    "huge line. Without any of these it returns the whole content, or its first page. An answer says what part it "
+    "is, how much there is, and how to go on."
+)
+# An image or a document cannot be paged: it is shown whole up to this size, or not at all.
+_MEDIA_TOKENS = 8_000
+
+
+class Retrieving:
+    """Answers what a model asks of stored contents, each time within so many tokens."""
+
+    def __init__(
+        self,
+        contents: StoredContents,
+        known: KnownReferences,
+        *,
+        estimator: TokenEstimator,
+        answer_tokens: Callable[[], int],
+        on_event: Callable[[Retrieved], None],
+    ) -> None:
+        self._contents = contents
+        self._known = known
+        self._estimator = estimator
+        self._answer_tokens = answer_tokens
+        self._on_event = on_event
+        self.tool = AgentTool(RETRIEVE, _DESCRIPTION, SCHEMA, self._handle)
+
+    async def _handle(self, conversation: Conversation, arguments: Mapping[str, Any]) -> ToolAnswer:
+        request = Request.read(arguments)
+        try:
+            answer = await self._answered(request)
+        except KeyError as error:
+            answer = ToolAnswer(await self._not_found(request.reference, error), is_error=True)
+        tokens = sum(map(self._estimator.block, answer.blocks))
+        self._on_event(Retrieved(request.reference, tuple(arguments), tokens, not answer.is_error))
+        return answer
+
+    async def _answered(self, request: Request) -> ToolAnswer:
+        opened = await self._contents.open(request.reference)
+        tokens = self._answer_tokens()
+        if not opened.is_text:
+            return await self._shown(opened, request, tokens)
+        return ToolAnswer(await fitted(partial(self._page, opened, request), tokens, self._estimator.text))
+
+    async def _page(self, opened: StoredContent, request: Request, room: Room) -> str:
+        if request.pattern is not None:
+            return await matches_page(self._contents, opened, request, room)
+        if request.json_path is not None:
+            return await path_page(self._contents, opened, request, room)
+        if request.asks_for_rows:
+            return await rows_page(self._contents, opened, request, room)
+        if not opened.index.lines:
+            return "[The content is empty.]"
+        if request.characters is not None:
+            return await window_page(self._contents, opened, request.line_range, request.characters, room)
+        if request.line_range is not None:
+            return await lines_page(self._contents, opened, request.line_range, room)
+        return await whole_or_page(self._contents, opened, room)
+
+    async def _shown(self, opened: StoredContent, request: Request, tokens: int) -> ToolAnswer:
+        """Return an image or a document as such, if it may be shown."""
+        if request != Request(reference=request.reference):
+            raise InvalidValueError(f"{opened.content_type} has no lines; ask for it with its reference alone")
+        media = media_block(await self._contents.whole(opened), opened.content_type, opened.reference)
+        about = f"{essence(opened.content_type)}, {opened.index.size:,} bytes"
+        if media is None:
+            raise InvalidValueError(f"this is {about}, which can be neither read as text nor shown")
+        size = self._estimator.block(media)
+        if size > max(tokens, _MEDIA_TOKENS):
+            raise InvalidValueError(
+                f"this is {about}, about {size:,} tokens, more than the {max(tokens, _MEDIA_TOKENS):,} that one answer "
+                "may have, and it has no lines to ask for; use another tool to take out the part you need"
+            )
+        return ToolAnswer(f"[{about}]", media=(media,))
+
+    async def _not_found(self, reference: str, error: KeyError) -> str:
+        """Return why there is nothing, and what there is instead."""
+        self._known.forget(reference)
+        reason = error.reason if isinstance(error, NotFoundError) else "nothing is stored under it"
+        if isinstance(error, EvictedError):
+            return f"{reference:.200} is gone: {reason}. Call the tool that gave it again if you need it."
+        closest = [known for known in self._known.closest_to(reference) if await self._contents.has(known)]
+        if not closest:
+            return f"There is no content {reference:.200}: {reason}. Nothing of this conversation is offloaded now."
+        named = ", ".join(f"{known} (from {self._known.tool_of(known) or 'a tool'})" for known in closest)
+        return f"There is no content {reference:.200}: {reason}. References of this conversation: {named}."

@@ -1,0 +1,54 @@
+"""The tools of one conversation for what was offloaded from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from holdfast.agent_tools import AgentTool
+from holdfast.media_types import is_textual
+from holdfast.references import KnownReferences
+from holdfast.retrieval.contents import StoredContents
+from holdfast.retrieval.events import Retrieved, Searched
+from holdfast.retrieval.retrieving import Retrieving
+from holdfast.retrieval.searching import Searching
+from holdfast.storage import Storage
+from holdfast.tokens import TokenEstimator
+
+__all__ = ["Retrieval"]
+
+
+class Retrieval:
+    """Reads one storage for one conversation, whose references are *known*.
+
+    *answer_tokens* says how many tokens the next answer may have; the storage has *timeout* seconds for its own.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        known: KnownReferences,
+        *,
+        estimator: TokenEstimator,
+        answer_tokens: Callable[[], int],
+        timeout: float,
+        on_event: Callable[[Retrieved | Searched], None],
+    ) -> None:
+        contents = StoredContents(storage, timeout)
+        self._searching = Searching(
+            contents, known, estimator=estimator, answer_tokens=answer_tokens, on_event=on_event
+        )
+        retrieving = Retrieving(contents, known, estimator=estimator, answer_tokens=answer_tokens, on_event=on_event)
+        self.tools: tuple[AgentTool, ...] = (retrieving.tool, self._searching.tool)
+
+    def stored(self, reference: str, content: bytes, content_type: str) -> None:
+        """Say that something was stored, so that it can be searched for."""
+        if is_textual(content_type):
+            self._searching.add(reference, content)
+
+    def index_stored(self) -> None:
+        """Begin to index what was stored, in the background."""
+        self._searching.index_waiting()
+
+    async def aclose(self) -> None:
+        """Forget the search index."""
+        await self._searching.aclose()

@@ -1,0 +1,54 @@
+"""What a search answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+__all__ = ["ExcerptLine", "Hit", "SearchAnswer"]
+
+
+@dataclass(frozen=True)
+class ExcerptLine:
+    """A line of the content, or the part of a longer one that begins at *column* (from 0)."""
+
+    number: int
+    column: int
+    text: str
+    part: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hit:
+    """A place in a content that matches. Lines count from 1 and end with a line feed; characters count from 0.
+
+    `first_column` is 0 unless the place begins inside of a line that is too long for one chunk.
+    `excerpt` shows the best lines of the place, in their order; lines between them may be left out.
+    """
+
+    reference: str
+    title: str
+    labels: Mapping[str, str]
+    first_line: int
+    last_line: int
+    first_column: int
+    start_character: int
+    end_character: int
+    excerpt: tuple[ExcerptLine, ...]
+    score: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchAnswer:
+    """The best hits first, and what the reader must know to judge them.
+
+    `total_matching` counts the chunks that hold any of the query's terms, without those that every second chunk holds.
+    `missing` are terms that nothing holds, not even as a beginning. `ignored` counts terms of a very long query that
+    were not looked for. `uncovered` counts contents that are not in the index, because it is bounded.
+    """
+
+    hits: tuple[Hit, ...]
+    total_matching: int
+    missing: tuple[str, ...] = ()
+    ignored: int = 0
+    uncovered: int = 0
