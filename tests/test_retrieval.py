@@ -240,6 +240,13 @@ async def test_matches_in_a_giant_line_are_paged():
     assert found == [f"{n * 7 + 1:,}" for n in range(0, 9_000, 100)]
 
 
+async def test_a_window_does_not_begin_a_line_where_there_is_none():
+    shelf = await shelf_with("abc" * 10_000)
+    nothing = await shelf.ask(pattern="^abc", characters={"start": 4, "end": 100})
+    assert nothing.startswith("[0 matches in characters 4–100")
+    assert "character 1> abc" in await shelf.ask(pattern="^abc", characters={"start": 1, "end": 100})
+
+
 # JSON and tables
 
 

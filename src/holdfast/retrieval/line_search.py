@@ -13,7 +13,7 @@ __all__ = ["Finder", "LineMatch", "LineSearch", "Matches", "in_time", "readable"
 
 _LARGEST_REGION = 1024 * 1024
 _SMALLEST_REGION = 4 * 1024
-# An engine takes at least a hundred million steps in a second, so that a region takes some tenths of one at worst.
+# An engine takes about a hundred million steps in a second, so that a region takes some tenths of one at worst.
 _STEPS_PER_REGION = 40_000_000
 _HUGE_REGIONS = 4
 _SAMPLES = 16

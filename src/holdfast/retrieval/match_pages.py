@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from holdfast.previews.room import Room
@@ -26,7 +27,7 @@ _MOST_IN_ONE_LINE = 50
 
 async def matches_page(contents: StoredContents, opened: StoredContent, request: Request, room: Room) -> str:
     """Return the lines that match the request's pattern; within its characters, each match."""
-    pattern = _compiled(request, request.ignore_case)
+    pattern = await WORKERS.run(_compiled, request, request.ignore_case)
     deadline = time.monotonic() + _SECONDS
     if request.characters is not None:
         content, where, again = await selected(contents, opened, request.line_range)
@@ -131,20 +132,31 @@ def _matches_in_window(
     pattern: Pattern, window: Window, where: str, again: dict[str, Any], room: Room, deadline: float
 ) -> str:
     """Return each match inside a window of characters, with what stands around it."""
-    content = window.text.encode("utf-8", "surrogatepass")
-    found = pattern.matches_in(content, limit=_MOST_IN_ONE_LINE, deadline=deadline)
-    shown = room.take_all(_in_window(content, start, end, window.first) for start, end in found.spans)
+    # With the character before it, the window's start is taken for that of a line only if it is one.
+    before = _encoded(window.before)
+    content = before + _encoded(window.text)
+    found = pattern.matches_in(content, start=len(before), limit=_MOST_IN_ONE_LINE, deadline=deadline)
+    starts = _characters_at(content, [*(start for start, _ in found.spans), found.go_on_at or len(content)])
+    offset = window.first - len(window.before)
+    shown = room.take_all(
+        f"character {offset + at:,}> {_excerpt(content, 0, len(content), start, end).text}"
+        for (start, end), at in zip(found.spans, starts, strict=False)
+    )
     part = f"{len(shown):,} matches in characters {window.first:,}–{window.last:,} of {window.total:,} in {where}"
     if len(shown) == len(found.spans) and found.go_on_at is None:
         return "\n".join([*shown, f"[{part}]"])
-    following = found.spans[len(shown)][0] if len(shown) < len(found.spans) else found.go_on_at or 0
-    start = window.first + len(decoded(content[:following]))
-    return "\n".join([*shown, f"[{part}; {go_on_with(**again, characters={'start': start, 'end': window.last})}]"])
+    following = {"start": offset + starts[len(shown)], "end": window.last}
+    return "\n".join([*shown, f"[{part}; {go_on_with(**again, characters=following)}]"])
 
 
-def _in_window(content: bytes, start: int, end: int, first: int) -> str:
-    character = first + len(decoded(content[:start]))
-    return f"character {character:,}> {_excerpt(content, 0, len(content), start, end).text}"
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _characters_at(content: bytes, offsets: Sequence[int]) -> list[int]:
+    """Return how many characters stand before each of some rising offsets."""
+    sizes = (len(decoded(content[start:end])) for start, end in zip([0, *offsets], offsets, strict=False))
+    return list(accumulate(sizes))
 
 
 @dataclass(frozen=True)

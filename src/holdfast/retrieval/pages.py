@@ -105,8 +105,9 @@ async def window_page(
 
 @dataclass(frozen=True)
 class Window:
-    """Some characters of a text, from *first* to *last* of *total*, counted from 1."""
+    """Some characters of a text, from *first* to *last* of *total*, counted from 1, and the one *before* them."""
 
+    before: str
     text: str = field(repr=False)
     first: int
     last: int
@@ -117,14 +118,16 @@ def text_window(content: bytes, characters: Span) -> Window:
     """Return a window of the text in *content*, which is decoded piece by piece."""
     total = sum(map(len, _pieces(content)))
     first, last = characters.within(total, "character")
+    start = max(first - 2, 0)
     found: list[str] = []
     position = 0
     for piece in _pieces(content):
-        found.append(piece[max(first - 1 - position, 0) : max(last - position, 0)])
+        found.append(piece[max(start - position, 0) : max(last - position, 0)])
         position += len(piece)
         if position >= last:
             break
-    return Window("".join(found), first, last, total)
+    text = "".join(found)
+    return Window(text[: first - 1 - start], text[first - 1 - start :], first, last, total)
 
 
 async def selected(

@@ -199,7 +199,10 @@ SCHEMA: Mapping[str, Any] = {
         "reference": {"type": "string", "description": "The reference, exactly as it stands beside the preview."},
         "pattern": {
             "type": "string",
-            "description": "Only lines that match this regular expression (RE2 syntax), with the lines around them.",
+            "description": (
+                "Only lines that match this regular expression (RE2 syntax, without lookaround and back-references), "
+                "with the lines around them."
+            ),
         },
         "plain_text": {"type": "boolean", "default": False, "description": "Take the pattern as plain text."},
         "ignore_case": {"type": "boolean", "default": False, "description": "Let case make no difference."},
