@@ -18,9 +18,11 @@ __all__ = ["dumps_readable", "loads_in_steps"]
 
 _PART = 131_072  # Characters that the decoder gets at once: about a millisecond.
 _OUTER_LEVELS = 8  # Below them a value is decoded at once, however large: each level may cost one part read in vain.
+_NEAR = 64
 _QUOTED = 40
 _SPACE = re.compile(r"[ \t\n\r]*")
 _SEPARATOR = re.compile(r"[ \t\n\r]*,[ \t\n\r]*")
+_OPENING = re.compile(r'\{[ \t\n\r]*"[^"\\]{0,60}"|[\[{"]')
 _COLON = re.compile(r"[ \t\n\r]*:[ \t\n\r]*")
 _decode = json.JSONDecoder().raw_decode
 
@@ -55,6 +57,7 @@ class _Reader:
         self._part = ""
         self._part_start = 0
         self._no_run_before = 0
+        self._large_until = 0
 
     def after_space(self, position: int) -> int:
         return _end_of(_SPACE, self._text, position) or position
@@ -81,6 +84,8 @@ class _Reader:
 
     def _small(self, position: int) -> tuple[Any, int] | None:
         """Read a list or an object that ends within one part, or nothing."""
+        if position < self._large_until:
+            return None
         if not self._part_start <= position < self._part_start + len(self._part):
             self._turn_to(position)
         while True:
@@ -89,6 +94,8 @@ class _Reader:
                 value, end = _decode(self._part, position - start)
             except json.JSONDecodeError:
                 if position == start:
+                    # What begins right here is walked as well: lists around a large one should not all be tried.
+                    self._large_until = position + _NEAR
                     return None
                 self._turn_to(position)
             else:
@@ -107,7 +114,9 @@ class _Reader:
             following = _end_of(_SEPARATOR, self._text, end)
             if following is None:
                 return self._closed(end, brackets[1])
-            position = self._run(into, brackets, end, following)
+            position, closed = self._run(into, brackets, end, following)
+            if closed:
+                return position
 
     def _item(self, into: list[Any], position: int, level: int) -> int:
         value, end = self.value(position, level)
@@ -130,28 +139,34 @@ class _Reader:
             self.refuse(end, f"expected ',' or '{bracket}'")
         return end + 1
 
-    def _run(self, into: _Container, brackets: str, end: int, following: int) -> int:
-        """Read as many further items as one part holds, and return where the next one begins.
+    def _run(self, into: _Container, brackets: str, end: int, following: int) -> tuple[int, bool]:
+        """Read as many further items as one part holds. Return where the next begins, or the end of all if they end.
 
-        What stands between the last item and this one, as in ``}, {``, is looked for from the end of the part: all
-        before it are whole items, if they can be decoded as such. If not, it stood inside of one, and nothing is read.
+        What stands between the last item and this one, as in ``}, {"id":``, is looked for from the end of the part.
+        All before it are whole items if they can be decoded as such. If not, it stood inside of one: nothing is read.
         """
         if following < self._no_run_before:
-            return following
+            return following, False
         mark, lead = self._mark(end, following)
         cut = self._text.rfind(mark, following, following + _PART)
         self._no_run_before = max(cut, following + _PART // 2)
-        run = None if cut < 0 else _decoded(brackets[0] + self._text[following : cut + lead] + brackets[1])
-        if run is None:
-            return following
+        stop = cut + lead if cut >= 0 else min(following + _PART, len(self._text))
+        run, length = _decoded(brackets[0] + self._text[following:stop] + brackets[1])
+        if not run:
+            return following, False
+        if (closed := following + length - 1) <= stop:
+            _extend(into, run)
+            return closed, True
+        if cut < 0:
+            return following, False
         _extend(into, run)
-        return _end_of(_SEPARATOR, self._text, cut + lead) or following
+        return _end_of(_SEPARATOR, self._text, stop) or stop, False
 
     def _mark(self, end: int, following: int) -> tuple[str, int]:
-        """Return what stands between two items, brackets and quotes included, and how much of it the first one owns."""
+        """Return what stands between two items, up to the first key, and how much of it belongs to the first one."""
         lead = 1 if self._text[end - 1] in ']}"' else 0
-        tail = 1 if self._text[following : following + 1] in ("[", "{", '"') else 0
-        return self._text[end - lead : following + tail], lead
+        tail = _end_of(_OPENING, self._text, following) or following
+        return self._text[end - lead : tail], lead
 
 
 def _end_of(pattern: re.Pattern[str], text: str, position: int) -> int | None:
@@ -159,13 +174,12 @@ def _end_of(pattern: re.Pattern[str], text: str, position: int) -> int | None:
     return match.end() if match else None
 
 
-def _decoded(text: str) -> Any:
-    """Return the list or object that all of *text* is, or nothing."""
+def _decoded(text: str) -> tuple[Any, int]:
+    """Return the list or object that *text* begins with and its length, or nothing."""
     try:
-        value, end = _decode(text)
+        return _decode(text)
     except json.JSONDecodeError:
-        return None
-    return value if end == len(text) else None
+        return None, 0
 
 
 def _extend(into: list[Any] | dict[str, Any], more: Any) -> None:

@@ -11,7 +11,7 @@ from holdfast.previews.python_outline import python_declarations
 from holdfast.previews.quoting import at_most, counted, evenly, lines_of
 from holdfast.previews.room import Room, shortened
 from holdfast.previews.sampling import sample_of
-from holdfast.previews.telling import Found, joined, telling
+from holdfast.previews.telling import Found, telling, with_rare_words
 
 __all__ = ["preview_code"]
 
@@ -35,12 +35,15 @@ def preview_code(text: str, room: Room) -> str | None:
     kind = source_kind(sample_of(text)) or "source"
     found = python_declarations(text) if kind.startswith("Python") else None
     declared = declarations(lines, kind) if found is None else found
-    tokens = room.left
-    title = room.take_all([f"{kind}, {counted(len(lines), 'line')}, {counted(len(declared), 'declaration')}"])
+    return with_rare_words(lambda part: _written(kind, lines, declared, part), lines, room)
+
+
+def _written(kind: str, lines: Sequence[str], declared: Sequence[Declaration], room: Room) -> list[str]:
+    said = room.take_all([f"{kind}, {counted(len(lines), 'line')}, {counted(len(declared), 'declaration')}"])
     imported = room.take_all([*_about(lines), *_imports(lines, kind)])
     outline = _outline(declared, room)
-    told = telling(_others(lines, declared), room)
-    return joined([*title, *imported, *outline, *(["other lines:"] if told else []), *told], tokens, room)
+    told = telling(_others(lines, declared), room) if room.take("other lines:") else []
+    return [*said, *imported, *outline, *(["other lines:", *told] if told else [])]
 
 
 def _is_minified(lines: Sequence[str], size: int) -> bool:

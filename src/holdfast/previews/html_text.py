@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from holdfast.previews.markup import Page, read_markup
 from holdfast.previews.quoting import counted, lines_of
 from holdfast.previews.room import Room, shortened
-from holdfast.previews.telling import joined, telling
+from holdfast.previews.telling import telling, with_rare_words
 
 __all__ = ["preview_html"]
 
@@ -19,23 +21,36 @@ def preview_html(text: str, room: Room) -> str | None:
     page = read_markup(text)
     if not page.tags:
         return None
-    tokens = room.left
+    lines = lines_of(text)
+    seen = [line for line in page.lines or enumerate(lines, start=1) if len(line[1]) > 2]
+    return with_rare_words(lambda part: _written(page, seen, len(lines), part), _as_lines(seen, len(lines)), room)
+
+
+def _written(page: Page, seen: Sequence[tuple[int, str]], lines: int, room: Room) -> list[str]:
     title = room.take_all(
-        [f"{_counts(page, text)}", *([f"title: {shortened(page.title, _LONGEST)}"] if page.title else [])]
+        [_counts(page, lines), *([f"title: {shortened(page.title, _LONGEST)}"] if page.title else [])]
     )
     headings = _headings(page, room)
-    seen = [line for line in page.lines or enumerate(lines_of(text), start=1) if len(line[1]) > 2]
     head = room.take_head([f"{number}: {shortened(line, _LONGEST)}" for number, line in seen], _HEAD)
-    told = telling([(str(number), line) for number, line in seen[len(head) :]], room)
-    return joined([*title, *headings, *head, *(["from the rest of the text:"] if told else []), *told], tokens, room)
+    rest = "from the rest of the text:"
+    told = telling([(str(number), line) for number, line in seen[len(head) :]], room) if room.take(rest) else []
+    return [*title, *headings, *head, *([rest, *told] if told else [])]
 
 
-def _counts(page: Page, text: str) -> str:
+def _as_lines(seen: Sequence[tuple[int, str]], count: int) -> list[str]:
+    """Return the lines of the content with nothing on them but the text that is seen."""
+    lines = [""] * count
+    for number, line in seen:
+        lines[number - 1] += f" {line}"
+    return lines
+
+
+def _counts(page: Page, lines: int) -> str:
     known = [f"{page.tags[name]:,} <{name}>" for name in _COUNTED if page.tags[name]]
     common = [f"{count:,} <{name}>" for name, count in page.tags.most_common(8)]
     comments = f", comments of {page.comments:,} characters" if page.comments else ""
     size = counted(sum(len(line) for _, line in page.lines), "character")
-    return f"{', '.join(known or common)}{comments}; text of {size} in {counted(text.count(chr(10)) + 1, 'line')}"
+    return f"{', '.join(known or common)}{comments}; text of {size} in {counted(lines, 'line')}"
 
 
 def _headings(page: Page, room: Room) -> list[str]:

@@ -8,11 +8,11 @@ from typing import Any
 
 from holdfast.gentle_json import loads_in_steps
 from holdfast.previews.cut_json import read_until_cut
-from holdfast.previews.quoting import counted, evenly
+from holdfast.previews.quoting import counted, evenly, lines_of
 from holdfast.previews.room import Room
 from holdfast.previews.shape_lines import shape_lines
 from holdfast.previews.shapes import opened
-from holdfast.previews.telling import Found, joined, telling
+from holdfast.previews.telling import Found, telling, with_rare_words
 
 __all__ = ["json_path", "preview_json", "texts_of", "told_texts"]
 
@@ -32,20 +32,24 @@ def preview_json(text: str, room: Room) -> str | None:
         value, cut = _read(text)
     except (ValueError, RecursionError):
         return None
-    tokens = room.left
-    title = room.take_all([f"JSON, {counted(len(text), 'character')}{cut}"])
+    title = f"JSON, {counted(len(text), 'character')}{cut}"
+    return with_rare_words(lambda part: _written(title, value, part), lines_of(text), room)
+
+
+def _written(title: str, value: Any, room: Room) -> list[str]:
+    said = room.take_all([title])
     items = _first_and_last(value, room)
     texts = told_texts(texts_of(value), room)
-    return joined([*title, *shape_lines(opened("$", [value]), room), *items, *texts], tokens, room)
+    return [*said, *shape_lines(opened("$", [value]), room), *items, *texts]
 
 
 def told_texts(texts: Iterable[Found], room: Room) -> list[str]:
     """Take some of the texts, within a share of the room."""
-    part = room.part(_TEXTS)
-    before = part.left
-    told = telling(list(texts), part)
-    room.left -= before - part.left
-    return ["texts from all over:", *told] if told and room.take("texts from all over:") else told
+    heading = "texts from all over:"
+    if not room.take(heading):
+        return []
+    told = room.within(_TEXTS, lambda part: telling(list(texts), part))
+    return [heading, *told] if told else []
 
 
 def _read(text: str) -> tuple[Any, str]:

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from holdfast.gentle_json import loads_in_steps
-from holdfast.previews.quoting import counted, without_colours
+from holdfast.previews.quoting import counted, lines_of, without_colours
 from holdfast.previews.room import Room, shortened
-from holdfast.previews.telling import Found, joined, spread, telling
+from holdfast.previews.telling import Found, spread, telling, with_rare_words
 
 __all__ = ["preview_notebook"]
 
@@ -28,15 +28,17 @@ def preview_notebook(text: str, room: Room) -> str | None:
     cells = _cells(notebook)
     if not cells:
         return None
-    tokens = room.left
+    return with_rare_words(lambda part: _written(notebook, cells, part), lines_of(text), room)
+
+
+def _written(notebook: Any, cells: Sequence[dict[str, Any]], room: Room) -> list[str]:
     kinds = ", ".join(f"{count} {kind}" for kind, count in Counter(map(_kind, cells)).most_common())
     title = room.take_all([f"notebook{_language(notebook)}, {counted(len(cells), 'cell')}: {kinds}; [n] is $.cells[n]"])
     errors = room.take_head(_errors(cells), 0.3, _LONGEST_ERROR)
     outline = _outline(cells, room)
-    told = telling(list(_lines(cells)), room)
-    return joined(
-        [*title, *errors, *outline, *(["lines from the cells and their outputs:"] if told else []), *told], tokens, room
-    )
+    heading = "lines from the cells and their outputs:"
+    told = telling(list(_lines(cells)), room) if room.take(heading) else []
+    return [*title, *errors, *outline, *([heading, *told] if told else [])]
 
 
 def _cells(notebook: Any) -> list[dict[str, Any]]:
@@ -58,13 +60,14 @@ def _kind(cell: dict[str, Any]) -> str:
 
 def _outline(cells: Sequence[dict[str, Any]], room: Room) -> list[str]:
     """Take one line for each cell, from everywhere if there is no room for all."""
-    part = room.part(_OUTLINE)
-    before = part.left
-    taken = {index: line for index in spread(len(cells)) if part.take(line := _cell_line(index, cells[index]))}
-    room.left -= before - part.left
-    missing = len(cells) - len(taken)
-    note = room.take_all([f"… {counted(missing, 'cell')} left out …"]) if missing else []
-    return [*(taken[index] for index in sorted(taken)), *note]
+    lines = room.within(_OUTLINE, lambda part: _some_cells(cells, part))
+    missing = len(cells) - len(lines)
+    return [*lines, *room.take_all([f"… {counted(missing, 'cell')} left out …"])] if missing else lines
+
+
+def _some_cells(cells: Sequence[dict[str, Any]], room: Room) -> list[str]:
+    taken = {index: line for index in spread(len(cells)) if room.take(line := _cell_line(index, cells[index]))}
+    return [taken[index] for index in sorted(taken)]
 
 
 def _cell_line(index: int, cell: dict[str, Any]) -> str:

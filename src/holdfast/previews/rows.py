@@ -14,7 +14,7 @@ from holdfast.previews.room import Room, shortened
 from holdfast.previews.shape_lines import shape_lines, value_lines
 from holdfast.previews.shapes import Place, opened
 from holdfast.previews.tables import Table, read_table
-from holdfast.previews.telling import Found, joined, telling
+from holdfast.previews.telling import Found, telling, with_rare_words
 
 __all__ = ["preview_json_lines", "preview_table"]
 
@@ -35,15 +35,18 @@ def preview_json_lines(text: str, room: Room) -> str | None:
     rows = _json_rows(lines)
     if len(rows) < _ENOUGH * written or not rows:
         return None
-    tokens = room.left
-    other = written - len(rows)
-    unread = f", {counted(other, 'line')} not JSON" if other else ""
-    title = room.take_all([f"JSON lines, {counted(len(rows), 'row')}{unread}; $ is a row"])
+    unread = f", {counted(written - len(rows), 'line')} not JSON" if written > len(rows) else ""
+    title = f"JSON lines, {counted(len(rows), 'row')}{unread}; $ is a row"
+    return with_rare_words(lambda part: _json_lines(title, lines, rows, part), lines, room)
+
+
+def _json_lines(title: str, lines: Sequence[str], rows: Sequence[tuple[int, Any]], room: Room) -> list[str]:
+    said = room.take_all([title])
     ends = _first_and_last([(rows[index][0], lines[rows[index][0] - 1]) for index in _ends(len(rows))], room)
     some = [rows[index] for index in evenly(len(rows), _MOST_ROWS)]
     texts = told_texts((found for number, row in some for found in texts_of(row, f"{number} $")), room)
     shape = shape_lines(opened("$", [row for _, row in rows], len(rows)), room)
-    return joined([*title, *shape, *ends, *texts], tokens, room)
+    return [*said, *shape, *ends, *texts]
 
 
 def _are_json(lines: Sequence[str]) -> bool:
@@ -68,16 +71,17 @@ def preview_table(text: str, room: Room) -> str | None:
     """Return the columns with the values in them, the first and last rows, and rows from in between."""
     if (table := read_table(text)) is None:
         return None
-    tokens = room.left
+    return with_rare_words(lambda part: _table(table, part), lines_of(text), room)
+
+
+def _table(table: Table, room: Room) -> list[str]:
     title = room.take_all([_title(table)])
     ends = _first_and_last(_rows_at(table, _ends(len(table.rows))), room)
-    part = room.part(_COLUMNS)
-    before = part.left
-    columns = value_lines([Place(name, values, len(values)) for name, values in table.typed_columns()], part)
-    room.left -= before - part.left
+    places = [Place(name, values, len(values)) for name, values in table.typed_columns()]
+    columns = room.within(_COLUMNS, lambda part: value_lines(places, part))
     note = "from between, by line; cells that other rows share may be left out:"
     between = telling(_own_cells(table), room, rare_only=False) if room.take(note) else []
-    return joined([*title, *columns, *ends, *([note, *between] if between else [])], tokens, room)
+    return [*title, *columns, *ends, *([note, *between] if between else [])]
 
 
 def _title(table: Table) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
 from holdfast.previews.quoting import evenly
+from holdfast.previews.rare_words import rare_words
 from holdfast.previews.room import Room
 
-__all__ = ["Found", "joined", "spread", "telling"]
+__all__ = ["Found", "spread", "telling", "with_rare_words"]
 
 # A text with the place where it stands: a line number, or a JSON path.
 Found = tuple[str, str]
@@ -18,6 +19,8 @@ Found = tuple[str, str]
 # Words hold no digits, else every random id were one. Of scripts that put no room between words, pairs are counted.
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2}|(?<!\w)[^\W\d]{3,}(?!\w)")
 _LONGEST = 120
+_LONG_LINE = 400
+_WORDS = 0.4
 _LONGEST_READ = 1000
 _AROUND = 24
 _MOST_READ = 40_000
@@ -74,7 +77,17 @@ class _Excerpt:
         return 0 if position <= _AROUND else self._text.find(" ", position, position + _AROUND) + 1 or position
 
 
-def joined(lines: Sequence[str], tokens: int, room: Room) -> str | None:
+def with_rare_words(write: Callable[[Room], list[str]], lines: Sequence[str], room: Room) -> str | None:
+    """Return what is written, and after it, if the lines of the content are short, words that occur once by line."""
+    tokens = room.left
+    brief = [line if len(line) <= _LONG_LINE else "" for line in lines]
+    are_short = 2 * sum(map(len, brief)) > sum(map(len, lines))
+    has_words = are_short and bool(rare_words(brief, room.part(_WORDS), 1.0))
+    shown = room.within(1 - _WORDS if has_words else 1.0, write)
+    return _joined([*shown, *(rare_words(brief, room, 1.0, shown) if has_words else [])], tokens, room)
+
+
+def _joined(lines: Sequence[str], tokens: int, room: Room) -> str | None:
     """Return the lines as one text of at most *tokens* tokens, or None if there are none. The last ones go first."""
     kept = list(lines)
     while kept and room.cost(text := "\n".join(kept)) > tokens + 1:

@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from holdfast.previews.quoting import counted, evenly, left_out, lines_of
+from holdfast.previews.quoting import counted, evenly, lines_of
 from holdfast.previews.room import Room, shortened
 from holdfast.previews.shape_lines import value_lines
 from holdfast.previews.shapes import Place
-from holdfast.previews.telling import Found, joined, telling
+from holdfast.previews.telling import Found, telling, with_rare_words
 
 __all__ = ["preview_yaml"]
 
@@ -45,14 +45,15 @@ def preview_yaml(text: str, room: Room) -> str | None:
     if sum(bool(entry.key) for entry in entries) < _ENOUGH * len(entries) or not entries:
         return None
     _nest(entries)
-    tokens = room.left
+    return with_rare_words(lambda part: _written(lines, entries, part), lines, room)
+
+
+def _written(lines: Sequence[str], entries: Sequence[_Entry], room: Room) -> list[str]:
     documents = 1 + sum(line.startswith("---") for line in lines[1:])
     several = f", {documents:,} documents" if documents > 1 else ""
     title = room.take_all([f"YAML, {counted(len(lines), 'line')}{several}; (n) is the number of entries below a line"])
     outline = _outline(entries, room)
-    values = _values(entries, room)
-    told = telling(_texts(lines), room)
-    return joined([*title, *outline, *values, *told], tokens, room)
+    return [*title, *outline, *_values(entries, room), *telling(_texts(lines), room)]
 
 
 def _entries(lines: Sequence[str]) -> Iterator[_Entry]:
@@ -99,27 +100,17 @@ def _is_below(entry: _Entry, above: _Entry, is_item: bool) -> bool:
 
 def _outline(entries: Sequence[_Entry], room: Room) -> list[str]:
     """Take the outermost levels: each as a whole as long as it fits, then some of the next one."""
-    part = room.part(_OUTLINE)
-    before = part.left
+    levels = [[entry for entry in entries if entry.depth == depth] for depth in range(_DEEPEST)]
     kept: list[_Entry] = []
     missing = 0
-    for depth in range(_DEEPEST):
-        level = [entry for entry in entries if entry.depth == depth]
-        chosen = _fitting(level, part)
+    part = room.part(_OUTLINE)
+    for level in levels:
+        chosen = [] if missing else _fitting(level, part)
         kept.extend(chosen)
-        if len(chosen) < len(level):
-            missing = len(level) - len(chosen)
-            break
-    room.left -= before - part.left
-    lines = [_line(entry) for entry in sorted(kept, key=lambda entry: entry.number)]
-    return (
-        [
-            *lines,
-            *room.take_all([f"{left_out(missing, 'entry').replace('entrys', 'entries')} of the innermost level shown"]),
-        ]
-        if missing
-        else lines
-    )
+        missing = missing or len(level) - len(chosen)
+    lines = room.take_all(_line(entry) for entry in sorted(kept, key=lambda entry: entry.number))
+    note = f"… {missing:,} more at the innermost level shown …"
+    return [*lines, *room.take_all([note])] if missing else lines
 
 
 def _fitting(level: Sequence[_Entry], room: Room) -> list[_Entry]:
@@ -140,12 +131,10 @@ def _values(entries: Sequence[_Entry], room: Room) -> list[str]:
         if entry.key and entry.value:
             found.setdefault(entry.key.strip("\"'"), []).append(entry.value)
     frequent = Counter({key: len(values) for key, values in found.items() if len(values) > 2}).most_common(_MOST_KEYS)
-    part = room.part(_VALUES)
-    before = part.left
     places = [Place(f"{key} ×{count}", found[key], count) for key, count in frequent]
-    taken = value_lines(places, part) if places else []
-    room.left -= before - part.left
-    return ["values by key:", *taken] if taken and room.take("values by key:") else []
+    if not places or not room.take("values by key:"):
+        return []
+    return ["values by key:", *room.within(_VALUES, lambda part: value_lines(places, part))]
 
 
 def _texts(lines: Sequence[str]) -> list[Found]:

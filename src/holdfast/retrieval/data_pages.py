@@ -106,11 +106,10 @@ def _cell(value: Any) -> str:
 
 def _told(shown: int, offset: int, total: int, noun: str, complete: bool) -> str:
     """Return what part this is, and how to go on."""
-    plural = "es" if noun == "match" else "s"
-    of = f"{total:,} {noun}{'' if total == 1 else plural}" + (
-        "" if complete else " found before the search was cut short"
-    )
+    found = f"{total:,}" if complete else f"{total:,}, found before the search was cut short"
     if not shown:
-        return f"[None of {of}]" if total else f"[No {noun}.]"
-    part = f"{noun} {offset + 1:,}" if shown == 1 else f"{noun}{plural} {offset + 1:,}–{offset + shown:,}"
-    return f"[{part} of {of}; {go_on_with(offset=offset + shown)}]" if offset + shown < total else f"[{part} of {of}]"
+        return f"[No {noun} of {found}]"
+    plural = f"{noun}es" if noun == "match" else f"{noun}s"
+    part = f"{noun} {offset + 1:,}" if shown == 1 else f"{plural} {offset + 1:,}–{offset + shown:,}"
+    more = f"; {go_on_with(offset=offset + shown)}" if offset + shown < total else ""
+    return f"[{part} of {found}{more}]"

@@ -89,6 +89,9 @@ class Searching:
 
     async def aclose(self) -> None:
         """Forget the index. A later search makes a new one."""
+        self._waiting.clear()
+        self._waiting_bytes = 0
+        await self._indexed()
         index, self._index = self._index, None
         self._seen.clear()
         if index is not None:
@@ -109,11 +112,15 @@ class Searching:
 
     async def _catch_up(self) -> None:
         """Index all that is known and was not indexed yet, after a restart also what only the storage still has."""
-        if self._indexing is not None and self._indexing.get_loop() is asyncio.get_running_loop():
-            await asyncio.wait([self._indexing])
+        await self._indexed()
         await self._index_waiting()
         for reference in [reference for reference in self._known if reference not in self._seen]:
             await self._index_stored(reference)
+
+    async def _indexed(self) -> None:
+        """Wait for what is being indexed. What another event loop began, and left, nobody waits for."""
+        if self._indexing is not None and self._indexing.get_loop() is asyncio.get_running_loop():
+            await asyncio.wait([self._indexing])
 
     async def _index_in_the_background(self) -> None:
         try:
