@@ -12,18 +12,18 @@ help: ## list the targets
 demo: $(READY_FOR_DEMO) ## watch holdfast at work
 	@$(BIN)/holdfast demo
 
-test: $(READY) ## format, lint, types and tests, then the tests on every other supported Python found
+test: $(READY) ## format, lint, types, and the tests on every supported Python found
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
-	$(BIN)/pytest
-	$(BIN)/python tools/other_pythons.py
+	$(BIN)/python tools/every_python.py
 
-bench: $(READY) ## measure storage, eviction, tokens and compression
+bench: $(READY) ## measure storage, eviction, tokens, compression and offloading
 	@$(BIN)/python benchmarks/storage.py
 	@$(BIN)/python benchmarks/eviction.py
 	@$(BIN)/python benchmarks/tokens.py
 	@$(BIN)/python benchmarks/compression.py
+	@$(BIN)/python benchmarks/offload.py
 
 format: $(READY) ## format the code and fix what the linter can
 	$(BIN)/ruff format

@@ -747,3 +747,8 @@ def test_a_dialect_goes_by_its_name(name):
 def test_an_unknown_name_says_which_are_known(name):
     with pytest.raises(InvalidValueError, match="dialect must be one of 'converse', 'anthropic', 'openai', got"):
         dialect_named(name)
+
+
+def test_texts_of_a_result_are_joined_without_the_empty_ones():
+    result = ToolResult("t1", (Text("ok"), Text(""), Text("then"), Text("")))
+    assert OpenAI().write(Message("user", (result,))) == [{"role": "tool", "tool_call_id": "t1", "content": "ok\nthen"}]

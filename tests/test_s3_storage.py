@@ -542,3 +542,19 @@ def test_a_forked_process_makes_connections_of_its_own(s3_server, bucket):
     arguments = [bucket, s3_server.endpoint_url, s3_server.access_key, s3_server.secret_key]
     command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(script), *arguments]
     assert subprocess.run(command, capture_output=True, text=True, timeout=60).stdout == "0\n"
+
+
+class CountingSession:
+    def __init__(self, session):
+        self.session, self.made = session, 0
+
+    def client(self, *args, **options):
+        self.made += 1
+        return self.session.client(*args, **options)
+
+
+async def test_first_calls_at_once_share_one_client(open_s3, boto_session):
+    session = CountingSession(boto_session)
+    storage = open_s3(boto_session=session)
+    await asyncio.gather(*(storage.store("key", b"") for _ in range(10)))
+    assert session.made == 1

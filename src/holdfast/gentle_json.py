@@ -156,6 +156,7 @@ class _Reader:
             return following, False
         if (closed := following + length - 1) <= stop:
             _extend(into, run)
+            self._no_run_before = closed
             return closed, True
         if cut < 0:
             return following, False

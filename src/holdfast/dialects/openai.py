@@ -184,7 +184,7 @@ def _write_call(call: Block) -> Any:
 def _write_content(blocks: Sequence[Block], before: Any) -> Any:
     """Return the blocks as text where they are all text and the provider's object did not hold parts."""
     if not blocks or (not isinstance(before, list) and all(isinstance(block, Text) for block in blocks)):
-        return "\n".join(block.text for block in blocks if isinstance(block, Text))
+        return "\n".join(block.text for block in blocks if isinstance(block, Text) and block.text)
     return list(chain.from_iterable(map(_write_part, blocks)))
 
 

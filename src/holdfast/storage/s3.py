@@ -183,7 +183,9 @@ class S3Storage:
     async def _bucket(self) -> Bucket:
         """Import boto3 in a thread, at the first call: it takes a fifth of a second."""
         if self._opened is None:
-            self._opened = await _THREADS.run(self._open)
+            opened = await _THREADS.run(self._open)
+            # Of many first calls at once, all use the client of the first that is through.
+            self._opened = self._opened or opened
         return self._opened
 
     def _open(self) -> Bucket:

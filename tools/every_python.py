@@ -1,6 +1,9 @@
-"""Run the tests on every other supported Python that this machine has.
+"""Run the tests on every supported Python that this machine has, as many suites at once as it has cores.
 
-Each gets its own `.venv-3.X` beside the main `.venv`, set up again only when what it is made from changed.
+The Python that runs this is the main one. It runs every test, in two suites that share the work. Each other one gets
+its own `.venv-3.X` beside the main `.venv`, set up again only when what it is made from changed. There the tests
+marked `extended` or `strands` are left out, and properties are tried on fewer examples (see `tests/conftest.py`): the
+main Python has tried the same code on all of them. What a suite prints is shown as a whole when it ends.
 """
 
 from __future__ import annotations
@@ -10,27 +13,41 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryFile
 
 ROOT = Path(__file__).resolve().parent.parent
 CONSTRAINTS = ROOT / "constraints.txt"
 SUPPORTED = ("3.10", "3.11", "3.12", "3.13")
-SELECTION = "not extended and not strands"
+ON_THE_MAIN_PYTHON = ("extended", "not extended")
+ON_THE_OTHERS = "not extended and not strands"
+FEWER_EXAMPLES = {"HOLDFAST_EXAMPLES": "fewer", "HOLDFAST_HISTORIES": "2000"}
+HANGS_AFTER_SECONDS = 1_500
 
 say = partial(print, flush=True)
 
 
 def main() -> int:
-    """Return the exit code: zero unless a Python that was found failed."""
+    """Return the exit code: zero unless a suite failed on a Python that was found."""
     pythons = [(minor, find_python(minor)) for minor in other_minors()]
     for minor, python in pythons:
         say(f"Python {minor}: {python or 'not found'}")
-    outcomes = [(version_of(python), try_out(minor, python)) for minor, python in pythons if python]
-    for version, outcome in outcomes:
-        say(f"{version:<8} {outcome}")
-    return int(any(outcome != "passed" for _, outcome in outcomes))
+    suites = [
+        *(partial(run_tests, Path(sys.prefix), selection, {}) for selection in ON_THE_MAIN_PYTHON),
+        *(partial(try_out, minor, python) for minor, python in pythons if python),
+    ]
+    outcomes = run_all(suites)
+    say(*outcomes, sep="\n")
+    return int(any(not outcome.endswith(" passed") for outcome in outcomes))
+
+
+def run_all(suites: Sequence[Callable[[], str]]) -> list[str]:
+    """Run the suites, each on a core of its own, the first ones first; return how each of them went."""
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return list(pool.map(lambda suite: suite(), suites))
 
 
 def other_minors() -> list[str]:
@@ -70,10 +87,33 @@ def try_out(minor: str, python: Path) -> str:
     try:
         set_up(venv, python)
     except subprocess.CalledProcessError:
-        return "setup failed"
-    say(f"testing on Python {minor} …")
-    tests = subprocess.run([venv / "bin" / "pytest", "-q", "-m", SELECTION], cwd=ROOT)
-    return "passed" if tests.returncode == 0 else "tests failed"
+        return f"{version_of(python)}: setup failed"
+    return run_tests(venv, ON_THE_OTHERS, FEWER_EXAMPLES)
+
+
+def run_tests(venv: Path, selection: str, environment: dict[str, str]) -> str:
+    """Run the tests that *selection* marks, show what they print, and say how it went."""
+    name = f"{version_of(venv / 'bin' / 'python')}, {selection}"
+    say(f"testing on Python {name} …")
+    # Without pytest's cache: of suites that run at once, the last would overwrite what the others noted there.
+    options = ["-q", "-p", "no:cacheprovider", "-o", f"faulthandler_timeout={HANGS_AFTER_SECONDS // 4}"]
+    printed, outcome = watched([str(venv / "bin" / "pytest"), *options, "-m", selection], os.environ | environment)
+    say(f"\n{printed}\n{name}: {outcome}")
+    return f"{name}: {outcome}"
+
+
+def watched(command: list[str], environment: dict[str, str]) -> tuple[str, str]:
+    """Run *command*; return all that it printed, and how it went. One that hangs is killed."""
+    with TemporaryFile() as output:
+        try:
+            code = subprocess.run(
+                command, cwd=ROOT, env=environment, stdout=output, stderr=output, timeout=HANGS_AFTER_SECONDS
+            ).returncode
+            outcome = "tests failed" if code else "passed"
+        except subprocess.TimeoutExpired:
+            outcome = f"still running after {HANGS_AFTER_SECONDS} seconds"
+        output.seek(0)
+        return output.read().decode(errors="replace"), outcome
 
 
 def set_up(venv: Path, python: Path) -> None:
