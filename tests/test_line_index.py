@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import InvalidValueError
-from holdfast.retrieval.lines import BLOCK_BYTES, LineIndex
+from holdfast.patterns.lines import BLOCK_BYTES, LineIndex
 
 # Short ones, and such as end just before, at and behind the edge of a block.
 LINES = st.one_of(

@@ -27,7 +27,7 @@ FLOORS = [
     {"holdfast.tokens", "holdfast.budget"},
     {"holdfast.history", "holdfast.hooks", "holdfast.overflow"},
     {"holdfast.agent_tools"},
-    {"holdfast.storage", "holdfast.gentle_json", "holdfast.readable_json", "holdfast.previews"},
+    {"holdfast.storage", "holdfast.gentle_json", "holdfast.readable_json", "holdfast.previews", "holdfast.patterns"},
     {"holdfast.eviction", "holdfast.compression", "holdfast.search", "holdfast.references"},
     {"holdfast.retrieval"},
     {"holdfast.offload"},

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import InvalidTypeError, InvalidValueError
-from holdfast.retrieval.lines import LineIndex
-from holdfast.retrieval.patterns import LineMatch, Matches, Pattern, Spans, compile_pattern
+from holdfast.patterns.compiling import LineMatch, Matches, Pattern, Spans, compile_pattern
+from holdfast.patterns.lines import LineIndex
 
 
 def without_re2(pattern: str, **options: bool) -> Pattern:

@@ -222,7 +222,8 @@ def test_json_without_cells_has_no_preview_as_a_notebook():
 
 def test_html_shows_title_headings_and_text_without_scripts():
     page = "<html><head><title>The &amp; title</title><script>var hidden = '<p>no</p>';</script></head>\n<body>\n"
-    page += "<h1>Top</h1>\n<p>Some <b>bold</b>\ntext.</p>\n<!-- a remark -->\n<h2 class='x'>Next</h2><a href='#'>go</a></body>"
+    page += "<h1>Top</h1>\n<p>Some <b>bold</b>\ntext.</p>\n<!-- a remark -->\n"
+    page += "<h2 class='x'>Next</h2><a href='#'>go</a></body>"
     preview = shown(preview_html, page)
     assert "title: The & title" in preview
     assert "3: # Top" in preview.split("\n")
@@ -246,10 +247,11 @@ def test_a_sign_inside_a_quoted_value_does_not_end_the_tag():
 
 
 def test_python_is_outlined_with_imports_classes_methods_and_constants():
-    text = '"""What it is for."""\nimport os\nfrom a.b import c\n\nLIMIT = 3\n\n\nclass Thing:\n    def run(self, x):\n        pass\n'
+    text = '"""What it is for."""\nimport os\nfrom a.b import c\n\nLIMIT = 3\n\n\n'
+    text += "class Thing:\n    def run(self, x):\n        pass\n"
     text += "".join(f"\n\ndef function_{n}(a, b):\n    return {n}\n" for n in range(10))
     lines = shown(preview_code, text).split("\n")
-    assert lines[0] == "Python source, 59 lines, 13 declarations"
+    assert lines[0] == "Python source, 50 lines, 13 declarations"
     assert "imports: os, a.b" in lines
     assert "1: What it is for." in [line.removesuffix('"""') for line in lines]
     assert "8: class Thing" in lines

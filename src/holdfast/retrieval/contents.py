@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from holdfast.errors import HoldfastError, StorageAccessError
 from holdfast.media_types import is_textual
-from holdfast.retrieval.lines import BLOCK_BYTES, LineIndex, LineWindow
+from holdfast.patterns.lines import BLOCK_BYTES, LineIndex, LineWindow
 from holdfast.storage import Storage, SupportsInspect, SupportsRange
 from holdfast.storage.protocols import offers
 from holdfast.storage.threads import WorkerThreads

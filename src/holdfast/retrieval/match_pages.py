@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
+from holdfast.patterns import LineMatch, Matches, Pattern, compile_pattern
+from holdfast.patterns.lines import LineIndex
 from holdfast.previews.room import Room
 from holdfast.retrieval.contents import WORKERS, StoredContent, StoredContents, decoded
-from holdfast.retrieval.lines import LineIndex
 from holdfast.retrieval.pages import Window, go_on_with, selected, text_window
-from holdfast.retrieval.patterns import LineMatch, Matches, Pattern, compile_pattern
 from holdfast.retrieval.requests import Request, Span
 
 __all__ = ["matches_page"]

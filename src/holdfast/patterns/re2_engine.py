@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from holdfast.errors import InvalidValueError
-from holdfast.retrieval.pattern_syntax import Kind, Token, invalid_pattern, tokens_of
+from holdfast.patterns.syntax import Kind, Token, invalid_pattern, tokens_of
 
 __all__ = ["Re2Finder"]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from holdfast.retrieval.lines import LineIndex
+from holdfast.patterns.lines import LineIndex
 
 __all__ = ["Finder", "LineMatch", "LineSearch", "Matches", "in_time", "readable", "region_size"]
 

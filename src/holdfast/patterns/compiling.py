@@ -13,13 +13,13 @@ from typing import Literal
 
 from holdfast.errors import InvalidValueError, MissingExtraError
 from holdfast.extras import import_extra
-from holdfast.retrieval.every_match import Spans, every_match
-from holdfast.retrieval.line_search import Finder, LineMatch, LineSearch, Matches
-from holdfast.retrieval.lines import LineIndex
-from holdfast.retrieval.pattern_syntax import require_one_line, require_pattern
-from holdfast.retrieval.plain_text import PlainFinder
-from holdfast.retrieval.re2_patterns import Re2Finder
-from holdfast.retrieval.simple_patterns import SimpleFinder
+from holdfast.patterns.every_match import Spans, every_match
+from holdfast.patterns.line_search import Finder, LineMatch, LineSearch, Matches
+from holdfast.patterns.lines import LineIndex
+from holdfast.patterns.plain_engine import PlainFinder
+from holdfast.patterns.re2_engine import Re2Finder
+from holdfast.patterns.simple_engine import SimpleFinder
+from holdfast.patterns.syntax import require_one_line, require_pattern
 
 __all__ = ["Engine", "LineMatch", "Matches", "Pattern", "Spans", "compile_pattern"]
 

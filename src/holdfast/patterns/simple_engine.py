@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from operator import itemgetter
 
 from holdfast.errors import InvalidValueError
-from holdfast.retrieval.pattern_syntax import Kind, Token, invalid_pattern, tokens_of
-from holdfast.retrieval.plain_text import require_ascii_letters
+from holdfast.patterns.plain_engine import require_ascii_letters
+from holdfast.patterns.syntax import Kind, Token, invalid_pattern, tokens_of
 
 __all__ = ["SimpleFinder"]
 

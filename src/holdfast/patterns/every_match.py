@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from holdfast.retrieval.line_search import Finder, in_time, readable
+from holdfast.patterns.line_search import Finder, in_time, readable
 
 __all__ = ["Spans", "every_match"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from holdfast.retrieval.pattern_syntax import invalid_pattern
+from holdfast.patterns.syntax import invalid_pattern
 
 __all__ = ["PlainFinder", "require_ascii_letters"]
 
