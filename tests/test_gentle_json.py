@@ -76,7 +76,22 @@ class TestReading:
         assert repr(mine[1]) == repr(theirs[1])
 
     @pytest.mark.parametrize(
-        "text", ["", " ", "[1,]", '{"a":1,}', "[1 2]", "1 2", "{1:2}", '{"a" 1}', '["a', "[1e]", "\ufeff1"]
+        "text",
+        [
+            "",
+            " ",
+            "[1,]",
+            '{"a":1,}',
+            "[1 2]",
+            "[1,,2,3,4,5,6,7,8]",
+            "[1,2,3,4,5,6,7,8,]",
+            "1 2",
+            "{1:2}",
+            '{"a" 1}',
+            '["a',
+            "[1e]",
+            "\ufeff1",
+        ],
     )
     def test_what_is_no_json_is_refused(self, text: str) -> None:
         with pytest.raises(InvalidValueError, match=r"^no valid JSON at line 1, column \d+: .*, found "):

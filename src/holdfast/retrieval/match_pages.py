@@ -20,7 +20,8 @@ __all__ = ["matches_page"]
 _CONTEXT = 2
 _SECONDS = 10.0
 _MOST_KEPT = 500
-_LONGEST_LINE = 600
+# How many bytes of a long line are shown: the first of these with which all matches fit, else the last.
+_WIDTHS = (8_000, 2_400, 600)
 _LONGEST_CONTEXT = 240
 _MOST_IN_ONE_LINE = 50
 
@@ -58,7 +59,7 @@ class _LineMatches:
         matches = self._search(pattern, first, last, _MOST_KEPT)
         if not matches.lines:
             return self._nothing(matches, first, last)
-        shown, count = self._shown(matches.lines, first, last, room)
+        shown, count = self._widest(matches.lines, first, last, room)
         return "\n".join([*shown, self._told(matches, count, last)])
 
     def _search(self, pattern: Pattern, first: int, last: int, limit: int) -> Matches:
@@ -76,26 +77,36 @@ class _LineMatches:
             said += f"; with ignore_case=true, {others:,} do" if others else ""
         return f"[{said}.]"
 
-    def _shown(self, matches: Sequence[LineMatch], first: int, last: int, room: Room) -> tuple[list[str], int]:
-        """Return lines for as many matches as fit, at least one, and how many matches those are."""
+    def _widest(self, matches: Sequence[LineMatch], first: int, last: int, room: Room) -> tuple[list[str], int]:
+        """Return lines for as many matches as fit, of long lines as much as leaves room for all, and their number."""
+        for width in _WIDTHS:
+            shown, count = self._shown(matches, first, last, room.part(1.0), width)
+            if count == len(matches):
+                break
+        return (shown, count) if count else ([self._line(matches[0], room.left)], 1)
+
+    def _shown(
+        self, matches: Sequence[LineMatch], first: int, last: int, room: Room, width: int
+    ) -> tuple[list[str], int]:
+        """Return lines for as many matches as fit, and how many matches those are."""
         shown: list[str] = []
         told = 0
         for count, match in enumerate(matches):
             following = matches[count + 1].line if count + 1 < len(matches) else last + 1
-            group = self._group(match, max(told + 1, first), min(following - 1, last), told)
+            group = self._group(match, max(told + 1, first), min(following - 1, last), told, width)
             if sum(map(room.cost, group)) > room.left:
-                return (shown, count) if count else (room.take_head([self._line(match)], longest=room.left), 1)
+                return shown, count
             shown += room.take_all(group)
             told = min(match.line + self._context, following - 1, last)
         return shown, len(matches)
 
-    def _group(self, match: LineMatch, first: int, last: int, told: int) -> list[str]:
+    def _group(self, match: LineMatch, first: int, last: int, told: int, width: int) -> list[str]:
         """Return a match with the lines around it, which go from *first* to *last* at most."""
         start = max(first, match.line - self._context)
         before = [self._other(number) for number in range(start, match.line)]
         after = [self._other(number) for number in range(match.line + 1, min(last, match.line + self._context) + 1)]
         gap = ["--"] if self._context and told and start > told + 1 else []
-        return [*gap, *before, self._line(match), *after]
+        return [*gap, *before, self._line(match, width), *after]
 
     @property
     def _context(self) -> int:
@@ -107,9 +118,9 @@ class _LineMatches:
             return f"{number}: {_text(self.content, start, end)}"
         return f"{number}: {_text(self.content, start, start + _LONGEST_CONTEXT)}… [{end - start:,} bytes]"
 
-    def _line(self, match: LineMatch) -> str:
+    def _line(self, match: LineMatch, width: int) -> str:
         line, start, end, match_start, match_end = match
-        cut = _excerpt(self.content, start, end, match_start, match_end)
+        cut = _excerpt(self.content, start, end, match_start, match_end, width)
         if not cut.is_cut:
             return f"{line}> {cut.text}"
         length = len(_text(self.content, start, end))
@@ -139,7 +150,7 @@ def _matches_in_window(
     starts = _characters_at(content, [*(start for start, _ in found.spans), found.go_on_at or len(content)])
     offset = window.first - len(window.before)
     shown = room.take_all(
-        f"character {offset + at:,}> {_excerpt(content, 0, len(content), start, end).text}"
+        f"character {offset + at:,}> {_excerpt(content, 0, len(content), start, end, _WIDTHS[-1]).text}"
         for (start, end), at in zip(found.spans, starts, strict=False)
     )
     part = f"{len(shown):,} matches in characters {window.first:,}–{window.last:,} of {window.total:,} in {where}"
@@ -165,12 +176,12 @@ class _Excerpt:
     is_cut: bool
 
 
-def _excerpt(content: bytes, start: int, end: int, match_start: int, match_end: int) -> _Excerpt:
-    """Return a line, or what stands around its match if it is long."""
-    if end - start <= _LONGEST_LINE:
+def _excerpt(content: bytes, start: int, end: int, match_start: int, match_end: int, width: int) -> _Excerpt:
+    """Return a line, or about *width* bytes around its match if it is longer."""
+    if end - start <= width:
         return _Excerpt(_text(content, start, end), False)
-    left = max(start, match_start - _LONGEST_LINE // 3)
-    right = min(end, max(match_start, min(match_end, match_start + _LONGEST_LINE)) + _LONGEST_LINE // 3)
+    around = max(width - (match_end - match_start), 0) // 2
+    left, right = max(start, match_start - around), min(end, min(match_end, match_start + width) + around)
     before, after = "…" if left > start else "", "…" if right < end else ""
     return _Excerpt(f"{before}{_text(content, left, right)}{after}", True)
 

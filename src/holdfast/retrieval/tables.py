@@ -23,6 +23,7 @@ _TABS = re.compile(r"tab-separated|tsv", re.IGNORECASE)
 _SEPARATED = re.compile(r"csv|comma-separated|semicolon-separated", re.IGNORECASE)
 _SAMPLE = 50
 _LEAST_SHARE = 0.9
+_HEAD = 1 << 18  # Characters in which the first rows are looked for.
 
 
 @dataclass(frozen=True)
@@ -65,11 +66,12 @@ class Table:
     @staticmethod
     def read(text: str, content_type: str = "text/plain") -> Table | None:
         """Return the table that a text is, or None. What the content type does not tell is seen in the first rows."""
-        if _JSON_LINES.search(content_type) or looks_like_json_lines(text):
+        head = text[:_HEAD]
+        if _JSON_LINES.search(content_type) or looks_like_json_lines(head):
             return _json_table(text)
         if _TABS.search(content_type):
             return _separated_table(text, "\t")
-        delimiter, share = best_delimiter(text)
+        delimiter, share = best_delimiter(head)
         if _SEPARATED.search(content_type):
             return _separated_table(text, delimiter if share else ",")
         if share < _LEAST_SHARE or text[:1] in ("{", "["):
