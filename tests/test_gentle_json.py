@@ -166,9 +166,9 @@ class TestWriting:
         assert dumps_readable(list(range(500))).count("\n") == 501
         assert dumps_readable({str(i): i for i in range(500)}).count("\n") == 501
 
-    def test_what_json_cannot_hold_is_described(self) -> None:
+    def test_what_json_cannot_hold_can_be_had_again(self) -> None:
         holder: Mapping[str, Any] = MappingProxyType({"data": b"12345", "where": complex(1, 2)})
-        assert json.loads(dumps_readable([holder] * 20)) == [{"data": "[5 bytes]", "where": "(1+2j)"}] * 20
+        assert json.loads(dumps_readable([holder] * 20)) == [{"data": "MTIzNDU=", "where": "(1+2j)"}] * 20
         assert json.loads(dumps_readable({1: (2, 3), None: math.inf})) == {"1": [2, 3], "null": math.inf}
 
     def test_half_a_character_can_be_stored(self) -> None:

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import InvalidValueError
-from holdfast.retrieval.json_path import Selection, compile_path
+from holdfast.selection.json_path import Selection, compile_path
 
 SHOP: dict[str, Any] = {
     "shop": {

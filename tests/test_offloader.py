@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 
 import pytest
@@ -128,6 +129,24 @@ async def test_a_json_value_is_stored_as_json():
     assert content_type == "application/json"
     assert json.loads(content) == value
     assert isinstance(result, str)
+
+
+async def test_bytes_in_json_are_stored_and_not_described():
+    storage = InMemoryStorage()
+    offloader, talk = ContextOffloader(storage), conversation()
+    await offloaded(offloader, converse_result({"json": {"rows": list(range(5_000)), "data": b"12345"}}), talk)
+    [(content, _)] = await stored_in(storage)
+    assert base64.b64decode(json.loads(content)["data"]) == b"12345"
+
+
+async def test_a_value_that_json_cannot_hold_stays():
+    offloader, talk = ContextOffloader(), conversation()
+    cycle: dict[str, object] = {"rows": list(range(5_000))}
+    cycle["self"] = cycle
+    result = converse_result({"json": cycle}, {"text": LOG})
+    left = await offloaded(offloader, result, talk)
+    assert left["content"][0]["json"] is cycle
+    assert len(references_of(offloader)) == 1
 
 
 @settings(max_examples=40, deadline=None)

@@ -28,7 +28,7 @@ FLOORS = [
     {"holdfast.history", "holdfast.hooks", "holdfast.overflow"},
     {"holdfast.agent_tools"},
     {"holdfast.storage", "holdfast.gentle_json", "holdfast.readable_json", "holdfast.previews", "holdfast.patterns"},
-    {"holdfast.eviction", "holdfast.compression", "holdfast.search", "holdfast.references"},
+    {"holdfast.eviction", "holdfast.compression", "holdfast.search", "holdfast.references", "holdfast.selection"},
     {"holdfast.retrieval"},
     {"holdfast.offload"},
     {"holdfast.conversation"},

@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import InvalidValueError
-from holdfast.retrieval.tables import RowsPage, Table, select_rows
+from holdfast.selection.tables import RowsPage, Table, select_rows
 
 CITIES = """city,people,area km2,zip,founded
 Alba,1200,10.5,01234,1200-05-01

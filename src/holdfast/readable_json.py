@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from json import encoder as _standard
@@ -29,8 +30,9 @@ _Container: TypeAlias = dict[Any, Any] | list[Any] | tuple[Any, ...]
 def dumps_readable(value: Any, *, width: int = 120) -> str:
     """Return JSON text of lines: what fits into *width* stands on one, of the rest each item or member on its own.
 
-    It loads back to an equal value. What JSON cannot hold is described. A value that holds itself, has keys that are
-    no text, or is too deep is an `InvalidValueError`. Below eight levels all stands on one line.
+    It loads back to an equal value; bytes become base64, and what else JSON cannot hold its `str`. A value that holds
+    itself, has keys that are no text, or is too deep is an `InvalidValueError`. Below eight levels all stands on one
+    line.
     """
     if width < 1:
         raise InvalidValueError(f"width must be 1 or more, got {width}")
@@ -97,10 +99,10 @@ class _Writer:
 def _encoder(separator: str) -> Callable[[Any], str]:
     make = getattr(_standard, "c_make_encoder", None)
     if make is None:
-        options = json.JSONEncoder(ensure_ascii=False, separators=(separator, ": "), default=_described)
+        options = json.JSONEncoder(ensure_ascii=False, separators=(separator, ": "), default=_in_json)
         return lambda value: _without_halves(options.encode(value))
     # `JSONEncoder.encode` makes this anew for every value, which takes longer than most values do.
-    write = make({}, _described, _standard.encode_basestring, None, ": ", separator, False, False, True)
+    write = make({}, _in_json, _standard.encode_basestring, None, ": ", separator, False, False, True)
     return lambda value: _without_halves("".join(write(value, 0)))
 
 
@@ -109,9 +111,10 @@ def _without_halves(text: str) -> str:
     return text if text.isascii() else _HALF_CHARACTER.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
 
 
-def _described(value: Any) -> Any:
+def _in_json(value: Any) -> Any:
+    """Return something in its place that JSON can hold, and from which it can be had again."""
     if isinstance(value, (bytes, bytearray, memoryview)):
-        return f"[{len(value):,} bytes]"
+        return b64encode(value).decode()
     return dict(value) if isinstance(value, Mapping) else str(value)
 
 

@@ -10,7 +10,7 @@ from itertools import groupby
 from holdfast.errors import InvalidValueError
 from holdfast.gentle_json import dumps_readable
 from holdfast.media_types import media_type_of
-from holdfast.messages import Block, Document, Image, Json, Text, ToolResult, as_json_text
+from holdfast.messages import Block, Document, Image, Json, Text, ToolResult
 from holdfast.previews import Preview, make_preview
 from holdfast.tokens import TokenEstimator
 
@@ -19,6 +19,8 @@ __all__ = ["OffloadPlan", "Part", "Storable", "plan_offload"]
 _MOST_TEXTS = 8
 # What the line with a reference takes, so that a preview with it is surely smaller than what it stands for.
 _HEADER = 80
+# Characters: most records then stand on one line, which a pattern shows whole.
+_RECORD = 400
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,7 @@ def _storable(block: Block, tokens: int, share: int, estimator: TokenEstimator) 
         case Text(text) if tokens > share + _HEADER:
             return _of_text(text, "text/plain", tokens, share, estimator)
         case Json(value) if tokens > share + _HEADER:
-            return _of_text(_readable(value), "application/json", tokens, share, estimator)
+            return _of_json(value, tokens, share, estimator)
         case Image(media_type, data):
             return _of_media(data, media_type_of(media_type, "image/png"), tokens)
         case Document(media_type, name, data):
@@ -114,11 +116,13 @@ def _storable(block: Block, tokens: int, share: int, estimator: TokenEstimator) 
     return None
 
 
-def _readable(value: object) -> str:
+def _of_json(value: object, tokens: int, share: int, estimator: TokenEstimator) -> Storable | None:
     try:
-        return dumps_readable(value)
+        text = dumps_readable(value, width=_RECORD)
     except InvalidValueError:
-        return as_json_text(value)
+        # It holds itself, or other keys than text: what it is could not be stored.
+        return None
+    return _of_text(text, "application/json", tokens, share, estimator)
 
 
 def _of_text(text: str, content_type: str, tokens: int, share: int, estimator: TokenEstimator) -> Storable:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from typing import Any
 
 from holdfast.errors import InvalidValueError
 from holdfast.gentle_json import loads_in_steps
+from holdfast.messages import as_json_text
 from holdfast.previews import make_preview
 from holdfast.previews.room import Room
 from holdfast.retrieval.contents import WORKERS, StoredContent, StoredContents, decoded
-from holdfast.retrieval.json_path import compile_path
 from holdfast.retrieval.pages import go_on_with
 from holdfast.retrieval.requests import Request
-from holdfast.retrieval.tables import Table, select_rows
+from holdfast.selection import Table, compile_path, select_rows
 
 __all__ = ["path_page", "rows_page"]
 
@@ -45,7 +44,7 @@ def _path_page(content: bytes, request: Request, room: Room) -> str:
         raise InvalidValueError(
             f"offset must be below {selection.total:,}, the number of matches, got {request.offset}"
         )
-    shown = room.take_all(f"{where}: {json.dumps(found, ensure_ascii=False)}" for where, found in matches)
+    shown = room.take_all(f"{where}: {as_json_text(found)}" for where, found in matches)
     if not shown:
         shown = _outline(*matches[0], room)
     return "\n".join([*shown, _told(len(shown), request.offset, selection.total, "match", selection.complete)])
@@ -76,7 +75,7 @@ def _outline(where: str, value: Any, room: Room) -> list[str]:
     """Return one value that does not fit as an outline of it, in one piece."""
     head = f"{where} is too large for one answer; ask for a part of it. Its outline:"
     room.take(head)
-    text = json.dumps(value, ensure_ascii=False)
+    text = as_json_text(value)
     preview = make_preview(text, "application/json", tokens=room.left, count_text=room.cost)
     return [head if preview is None else f"{head}\n{preview.text}"]
 
@@ -98,7 +97,7 @@ def _rows_page(content: bytes, content_type: str, request: Request, room: Room) 
 
 
 def _cell(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = value if isinstance(value, str) else as_json_text(value)
     if any(mark in text for mark in ',"\n\r'):
         return '"' + text.replace('"', '""') + '"'
     return text

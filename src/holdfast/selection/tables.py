@@ -12,9 +12,9 @@ from itertools import islice
 from typing import Any
 
 from holdfast.errors import InvalidValueError
-from holdfast.retrieval.columns import JsonColumns, SeparatedColumns, is_header, unique_names
-from holdfast.retrieval.row_filters import Getter, row_condition
-from holdfast.retrieval.table_rows import Faults, best_delimiter, json_rows, looks_like_json_lines, separated_rows
+from holdfast.selection.columns import JsonColumns, SeparatedColumns, is_header, unique_names
+from holdfast.selection.row_filters import Getter, row_condition
+from holdfast.selection.table_rows import Faults, best_delimiter, json_rows, looks_like_json_lines, separated_rows
 
 __all__ = ["Row", "RowsPage", "Table", "select_rows"]
 

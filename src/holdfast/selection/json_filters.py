@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from holdfast.retrieval.expressions import Condition, Cursor, Words, condition
-from holdfast.retrieval.json_selectors import MISSING, Steps
+from holdfast.selection.expressions import Condition, Cursor, Words, condition
+from holdfast.selection.json_selectors import MISSING, Steps
 
 __all__ = ["NAME", "filter_in", "integer_in", "string_in"]
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from holdfast.retrieval.expressions import Condition
+from holdfast.selection.expressions import Condition
 
 __all__ = [
     "MISSING",

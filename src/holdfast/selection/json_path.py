@@ -24,9 +24,9 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from holdfast.errors import InvalidValueError
-from holdfast.retrieval.expressions import closest, listed
-from holdfast.retrieval.json_path_syntax import parse_path
-from holdfast.retrieval.json_selectors import OutOfStepsError, Segment, Steps, parts_of, path_text
+from holdfast.selection.expressions import closest, listed
+from holdfast.selection.json_path_syntax import parse_path
+from holdfast.selection.json_selectors import OutOfStepsError, Segment, Steps, parts_of, path_text
 
 __all__ = ["JsonPath", "Selection", "compile_path"]
 

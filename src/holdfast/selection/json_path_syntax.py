@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from holdfast.retrieval.expressions import Cursor
-from holdfast.retrieval.json_filters import NAME, filter_in, integer_in, string_in
-from holdfast.retrieval.json_selectors import Segment, Selector, by_index, by_key, by_slice, every_part, where
+from holdfast.selection.expressions import Cursor
+from holdfast.selection.json_filters import NAME, filter_in, integer_in, string_in
+from holdfast.selection.json_selectors import Segment, Selector, by_index, by_key, by_slice, every_part, where
 
 __all__ = ["parse_path"]
 

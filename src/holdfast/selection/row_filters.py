@@ -20,7 +20,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from holdfast.messages import as_json_text
-from holdfast.retrieval.expressions import Condition, Cursor, Words, condition
+from holdfast.selection.expressions import Condition, Cursor, Words, condition
 
 __all__ = ["Getter", "row_condition"]
 

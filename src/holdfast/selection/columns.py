@@ -8,8 +8,8 @@ from itertools import islice
 from typing import Any
 
 from holdfast.errors import InvalidValueError
-from holdfast.retrieval.expressions import closest, listed
-from holdfast.retrieval.row_filters import Getter
+from holdfast.selection.expressions import closest, listed
+from holdfast.selection.row_filters import Getter
 
 __all__ = ["JsonColumns", "SeparatedColumns", "is_header", "unique_names"]
 
