@@ -67,6 +67,7 @@ def test_links_lead_somewhere(page):
         ("eviction.json", "eviction benchmark"),
         ("tokens.json", "tokens benchmark"),
         ("compression.json", "compression benchmark"),
+        ("offload.json", "offload benchmark"),
     ],
 )
 def test_the_quoted_figures_are_those_of_the_last_benchmark(file, mark):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
 
@@ -59,7 +59,7 @@ class _LineMatches:
         matches = self._search(pattern, first, last, _MOST_KEPT)
         if not matches.lines:
             return self._nothing(matches, first, last)
-        shown, count = self._widest(matches.lines, first, last, room)
+        shown, count = self._shown(matches.lines, first, last, room)
         return "\n".join([*shown, self._told(matches, count, last)])
 
     def _search(self, pattern: Pattern, first: int, last: int, limit: int) -> Matches:
@@ -77,56 +77,19 @@ class _LineMatches:
             said += f"; with ignore_case=true, {others:,} do" if others else ""
         return f"[{said}.]"
 
-    def _widest(self, matches: Sequence[LineMatch], first: int, last: int, room: Room) -> tuple[list[str], int]:
-        """Return lines for as many matches as fit, of long lines as much as leaves room for all, and their number."""
-        for width in _WIDTHS:
-            shown, count = self._shown(matches, first, last, room.part(1.0), width)
+    def _shown(self, matches: Sequence[LineMatch], first: int, last: int, room: Room) -> tuple[list[str], int]:
+        """Return quotes of as many matches as fit, at least one, as generously as leaves room for all of them."""
+        for width, context in self._layouts():
+            quotes = _Quotes(self.content, self.index, first, last, width, context)
+            shown, count = quotes.of(matches, room.part(1.0))
             if count == len(matches):
                 break
-        return (shown, count) if count else ([self._line(matches[0], room.left)], 1)
+        return (shown, count) if count else ([replace(quotes, width=room.left).line(matches[0])], 1)
 
-    def _shown(
-        self, matches: Sequence[LineMatch], first: int, last: int, room: Room, width: int
-    ) -> tuple[list[str], int]:
-        """Return lines for as many matches as fit, and how many matches those are."""
-        shown: list[str] = []
-        told = 0
-        for count, match in enumerate(matches):
-            following = matches[count + 1].line if count + 1 < len(matches) else last + 1
-            group = self._group(match, max(told + 1, first), min(following - 1, last), told, width)
-            if sum(map(room.cost, group)) > room.left:
-                return shown, count
-            shown += room.take_all(group)
-            told = min(match.line + self._context, following - 1, last)
-        return shown, len(matches)
-
-    def _group(self, match: LineMatch, first: int, last: int, told: int, width: int) -> list[str]:
-        """Return a match with the lines around it, which go from *first* to *last* at most."""
-        start = max(first, match.line - self._context)
-        before = [self._other(number) for number in range(start, match.line)]
-        after = [self._other(number) for number in range(match.line + 1, min(last, match.line + self._context) + 1)]
-        gap = ["--"] if self._context and told and start > told + 1 else []
-        return [*gap, *before, self._line(match, width), *after]
-
-    @property
-    def _context(self) -> int:
-        return _CONTEXT if self.request.context_lines is None else self.request.context_lines
-
-    def _other(self, number: int) -> str:
-        start, end = self.index.bounds(number, number, self.content)
-        if end - start <= _LONGEST_CONTEXT:
-            return f"{number}: {_text(self.content, start, end)}"
-        return f"{number}: {_text(self.content, start, start + _LONGEST_CONTEXT)}… [{end - start:,} bytes]"
-
-    def _line(self, match: LineMatch, width: int) -> str:
-        line, start, end, match_start, match_end = match
-        cut = _excerpt(self.content, start, end, match_start, match_end, width)
-        if not cut.is_cut:
-            return f"{line}> {cut.text}"
-        length = len(_text(self.content, start, end))
-        after = len(decoded(self.content[start:match_end])) + 1
-        more = go_on_with(line_range={"start": line, "end": line}, characters={"start": after, "end": length})
-        return f"{line}> {cut.text} [of {length:,} characters; for further matches in this line, {more}]"
+    def _layouts(self) -> list[tuple[int, int]]:
+        if self.request.context_lines is not None:
+            return [(width, self.request.context_lines) for width in _WIDTHS]
+        return [*((width, _CONTEXT) for width in _WIDTHS), (_WIDTHS[-1], 0)]
 
     def _told(self, matches: Matches, count: int, last: int) -> str:
         """Return what part this is, and how to go on."""
@@ -137,6 +100,56 @@ class _LineMatches:
             counted += f" up to line {matches.counted_to:,}, where the time was up"
         part = f"{counted}, of {self.index.lines:,} lines"
         return f"[{part}; {go_on_with(line_range={'start': until + 1, 'end': last})}]" if more else f"[{part}]"
+
+
+@dataclass(frozen=True)
+class _Quotes:
+    """Quotes matching lines, about *width* bytes of each, with *context* lines around them, from *first* to *last*."""
+
+    content: bytes
+    index: LineIndex
+    first: int
+    last: int
+    width: int
+    context: int
+
+    def of(self, matches: Sequence[LineMatch], room: Room) -> tuple[list[str], int]:
+        """Return quotes of as many matches as fit, and how many those are."""
+        shown: list[str] = []
+        told = 0
+        for count, match in enumerate(matches):
+            until = matches[count + 1].line - 1 if count + 1 < len(matches) else self.last
+            group = self._group(match, told, until)
+            if sum(map(room.cost, group)) > room.left:
+                return shown, count
+            shown += room.take_all(group)
+            told = min(match.line + self.context, until)
+        return shown, len(matches)
+
+    def _group(self, match: LineMatch, told: int, until: int) -> list[str]:
+        """Return a match with the lines around it: those after *told*, and no further than *until*."""
+        start = max(self.first, told + 1, match.line - self.context)
+        before = [self._other(number) for number in range(start, match.line)]
+        after = [self._other(number) for number in range(match.line + 1, min(until, match.line + self.context) + 1)]
+        gap = ["--"] if self.context and told and start > told + 1 else []
+        return [*gap, *before, self.line(match), *after]
+
+    def _other(self, number: int) -> str:
+        start, end = self.index.bounds(number, number, self.content)
+        if end - start <= _LONGEST_CONTEXT:
+            return f"{number}: {_text(self.content, start, end)}"
+        return f"{number}: {_text(self.content, start, start + _LONGEST_CONTEXT)}… [{end - start:,} bytes]"
+
+    def line(self, match: LineMatch) -> str:
+        """Return the quote of a matching line, or of a part of it and how to see more."""
+        number, start, end, match_start, match_end = match
+        excerpt = _excerpt(self.content, start, end, match_start, match_end, self.width)
+        if not excerpt.is_cut:
+            return f"{number}> {excerpt.text}"
+        length = len(_text(self.content, start, end))
+        after = len(decoded(self.content[start:match_end])) + 1
+        more = go_on_with(line_range={"start": number, "end": number}, characters={"start": after, "end": length})
+        return f"{number}> {excerpt.text} [of {length:,} characters; for further matches in this line, {more}]"
 
 
 def _matches_in_window(

@@ -169,13 +169,17 @@ async def _written(answer: SearchAnswer, hits: list[Hit], room: Room) -> str:
 
 
 def _passage(hit: Hit) -> str:
-    place = (
-        f"line {hit.first_line:,}" if hit.first_line == hit.last_line else f"lines {hit.first_line:,}–{hit.last_line:,}"
-    )
-    if hit.first_column:
-        place += f", from character {hit.first_column + 1:,} of line {hit.first_line:,} on"
     source = f" (from {hit.title})" if hit.title else ""
-    return "\n".join([f"{hit.reference}{source}, {place}:", *map(_quoted, hit.excerpt)])
+    return "\n".join([f"{hit.reference}{source}, {_place(hit)}:", *map(_quoted, hit.excerpt)])
+
+
+def _place(hit: Hit) -> str:
+    if hit.first_line < hit.last_line:
+        return f"lines {hit.first_line:,}–{hit.last_line:,}"
+    if all(line.column == 0 and not line.part for line in hit.excerpt):
+        return f"line {hit.first_line:,}"
+    first, last = hit.first_column + 1, hit.first_column + hit.end_character - hit.start_character
+    return f"line {hit.first_line:,}, characters {first:,}–{last:,}"
 
 
 def _quoted(line: ExcerptLine) -> str:
