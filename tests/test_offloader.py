@@ -458,7 +458,7 @@ async def test_a_scope_keeps_its_contents_to_itself():
         ({"should_offload": True}, "should_offload must be callable"),
         ({"on_event": 3}, "on_event must be callable"),
         ({"count_text": 3}, "count_text must be callable"),
-        ({"answer_tokens": 5}, "answer_tokens must be a number of tokens, 200 or more"),
+        ({"answer_tokens": 5}, "answer_tokens must be a number of tokens, 300 or more"),
         ({"store_timeout": 0}, "store_timeout must be a number of seconds above 0"),
         ({"storage": object()}, r"storage must have store\(\) and retrieve\(\)"),
         ({"dialect": "morse"}, "dialect must be one of"),

@@ -26,7 +26,7 @@ FLOORS = [
     {"holdfast.dialects", "holdfast.cuts"},
     {"holdfast.tokens", "holdfast.budget"},
     {"holdfast.history", "holdfast.hooks", "holdfast.overflow"},
-    {"holdfast.agent_tools"},
+    {"holdfast.agent_tools", "holdfast.turns"},
     {"holdfast.storage", "holdfast.gentle_json", "holdfast.readable_json", "holdfast.previews", "holdfast.patterns"},
     {"holdfast.eviction", "holdfast.compression", "holdfast.search", "holdfast.references", "holdfast.selection"},
     {"holdfast.retrieval"},

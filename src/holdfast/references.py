@@ -16,6 +16,7 @@ __all__ = ["KnownReferences"]
 
 _MOST = 10_000
 _COMPARED = 200
+_LONGEST_SCAN = 100_000
 # A reference stands between blanks, quotes or brackets. One that holds such itself is looked for as it is.
 _WORD = re.compile(r"[^\s\"'`<>()\[\]{},;|\\]+")
 _TRAILING = ".:!?…"
@@ -47,7 +48,8 @@ class KnownReferences:
         if _WORD.fullmatch(reference) is None or reference.endswith(tuple(_TRAILING)):
             self._awkward.add(reference)
         if len(self._tools) > _MOST:
-            self.forget(next(iter(self._tools)))
+            # What is visible is the last to be forgotten.
+            self.forget(next((known for known in self._tools if known not in self._counts), reference))
 
     def forget(self, reference: str) -> None:
         """Forget one, if it is known."""
@@ -57,6 +59,11 @@ class KnownReferences:
     def tool_of(self, reference: str) -> str:
         """Return the name of the tool that gave it; empty if nobody knows."""
         return self._tools.get(reference, "")
+
+    def visible_and_latest(self, count: int) -> list[tuple[str, str]]:
+        """Return what was visible the last time anybody looked, and the latest so many, oldest first."""
+        latest = dict(self.latest(count))
+        return [(known, tool) for known, tool in self._tools.items() if known in self._counts or known in latest]
 
     def latest(self, count: int) -> list[tuple[str, str]]:
         """Return the latest so many references with their tools, oldest first."""
@@ -72,7 +79,7 @@ class KnownReferences:
         seen = {} if goes_on(self._wires, wires) else self._start_over()
         for wire in wires[len(self._wires) :]:
             _, shown = seen.get(id(wire), (None, None))
-            self._see(wire, self._shown_in(dialect.read(wire).blocks) if shown is None else shown)
+            self._see(wire, self.shown_in(dialect.read(wire).blocks) if shown is None else shown)
         return set(self._counts)
 
     def _start_over(self) -> dict[int, tuple[Any, frozenset[str]]]:
@@ -87,12 +94,14 @@ class KnownReferences:
         self._shown.append(shown)
         self._counts.update(shown)
 
-    def _shown_in(self, blocks: Iterable[Block]) -> frozenset[str]:
+    def shown_in(self, blocks: Iterable[Block]) -> frozenset[str]:
+        """Return what is shown in these blocks. Of a text of more than 100,000 characters, only so much is read."""
         found: set[str] = set()
         for text in _texts_in(blocks):
-            words = {word.rstrip(_TRAILING) for word in _WORD.findall(text)}
+            head = text[:_LONGEST_SCAN]
+            words = {word.rstrip(_TRAILING) for word in _WORD.findall(head)}
             found |= words & self._tools.keys()
-            found.update(reference for reference in self._awkward if reference in text)
+            found.update(reference for reference in self._awkward if reference in head)
         return frozenset(found)
 
 

@@ -57,7 +57,11 @@ class Offloading:
         contents = [(f"{key}_{number}", storable) for number, storable in enumerate(plan.storables)]
         plan = plan.stored_as(await self._storing.store(contents))
         left = result.with_content(rendered(plan, self._guidance))
-        return Offload(plan, left, self._estimator.block(left))
+        tokens = self._estimator.block(left)
+        if tokens >= plan.tokens:
+            await self._storing.delete(plan.references)
+            return None
+        return Offload(plan, left, tokens)
 
 
 def _is_light(result: ToolResult) -> bool:

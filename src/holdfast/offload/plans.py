@@ -9,7 +9,7 @@ from itertools import groupby
 
 from holdfast.errors import InvalidValueError
 from holdfast.gentle_json import dumps_readable
-from holdfast.media_types import media_type_of
+from holdfast.media_types import is_textual, media_type_of
 from holdfast.messages import Block, Document, Image, Json, Text, ToolResult
 from holdfast.previews import Preview, make_preview
 from holdfast.tokens import TokenEstimator
@@ -25,7 +25,7 @@ _RECORD = 400
 
 @dataclass(frozen=True)
 class Storable:
-    """One content to store, and what shall be seen of it meanwhile. Images and most documents have no preview."""
+    """One content to store, and what shall be seen of it meanwhile. Only text has a preview."""
 
     content: bytes = field(repr=False)
     content_type: str
@@ -89,18 +89,20 @@ def _with_few_texts(blocks: tuple[Block, ...]) -> Iterator[Block]:
 
 
 def _is_shown(block: Block) -> bool:
-    return isinstance(block, (Text, Json))
+    is_text = isinstance(block, Document) and is_textual(media_type_of(block.media_type, ""))
+    return is_text or isinstance(block, (Text, Json))
 
 
 def _fair_share(sizes: Iterable[int], tokens: int) -> int:
     """Return how many tokens each may take, if those that need less leave the rest to the others."""
     waiting = sorted(sizes)
+    share = tokens
     for at, size in enumerate(waiting):
         share = tokens // (len(waiting) - at)
         if size > share:
             return share
         tokens -= size
-    return tokens
+    return max([share, *waiting])
 
 
 def _storable(block: Block, tokens: int, share: int, estimator: TokenEstimator) -> Storable | None:
@@ -109,10 +111,11 @@ def _storable(block: Block, tokens: int, share: int, estimator: TokenEstimator) 
             return _of_text(text, "text/plain", tokens, share, estimator)
         case Json(value) if tokens > share + _HEADER:
             return _of_json(value, tokens, share, estimator)
-        case Image(media_type, data):
+        case Image(media_type, data) if tokens > _HEADER:
             return _of_media(data, media_type_of(media_type, "image/png"), tokens)
-        case Document(media_type, name, data):
-            return _of_media(data, media_type_of(media_type, "application/octet-stream"), tokens, name)
+        case Document(media_type, name, data) if tokens > _HEADER:
+            content_type = media_type_of(media_type, "application/octet-stream")
+            return _of_document(_of_media(data, content_type, tokens, name), share, estimator)
     return None
 
 
@@ -141,9 +144,18 @@ def _of_media(data: bytes | str | None, content_type: str, tokens: int, name: st
     return Storable(content, content_type, tokens, name) if content else None
 
 
+def _of_document(document: Storable | None, share: int, estimator: TokenEstimator) -> Storable | None:
+    """Return a document with a preview, if it is one of text."""
+    if document is None or not is_textual(document.content_type):
+        return document
+    text = document.content.decode("utf-8", "replace")
+    preview = make_preview(text, document.content_type, tokens=share, count_text=estimator.text)
+    return replace(document, lines=_lines(text), preview=preview)
+
+
 def _decoded(data: str) -> bytes | None:
     try:
-        return b64decode(data, validate=True)
+        return b64decode("".join(data.split()), validate=True)
     except ValueError:
         # Whatever it is, it could not be given back as it came.
         return None

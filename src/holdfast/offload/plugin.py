@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
-import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
@@ -12,26 +12,24 @@ from holdfast.agent_tools import AgentTool
 from holdfast.dialects import Dialect, OpenAI, dialect_named, dialect_of, read_result
 from holdfast.errors import InvalidTypeError, InvalidValueError
 from holdfast.hooks import AfterToolCall, BeforeModelCall, Conversation, HookRegistry, MessageAdded
-from holdfast.messages import ToolResult
-from holdfast.offload.events import Offloaded, OffloadEvent, OffloadFailed
+from holdfast.offload.deciding import Deciding
+from holdfast.offload.events import OffloadEvent
 from holdfast.offload.offloading import Offloading
 from holdfast.offload.options import PREVIEW_TOKENS, THRESHOLD, OffloadRules, ShouldOffload
 from holdfast.offload.plans import OffloadPlan
 from holdfast.offload.storing import Storing
-from holdfast.offload.turns import Turn
-from holdfast.offload.unsent import UnsentResult, replaced, unsent_results
+from holdfast.offload.unsent import replaced, unsent_results
 from holdfast.references import KnownReferences
 from holdfast.retrieval import Retrieval
 from holdfast.storage import InMemoryStorage, Storage, SupportsLive, SupportsTurns
 from holdfast.tokens import TokenEstimator, estimate_text
+from holdfast.turns import Turn
 
 __all__ = ["ContextOffloader"]
 
 logger = logging.getLogger(__name__)
 
 _REFERENCES_IN_STATE = 200
-_SHARE_FOR_PREVIEW = 4
-_FEWEST_IN_ANSWER = 200
 _GUIDANCE = (
     "[Previews leave things out. For more, call retrieve_offloaded_content with the reference and a pattern, "
     "line_range or json_path, or search_offloaded_content.]"
@@ -72,34 +70,37 @@ class ContextOffloader:
         self.rules = OffloadRules(
             threshold=threshold,
             preview_tokens=preview_tokens,
-            thresholds=dict(thresholds or {}) if thresholds is None or isinstance(thresholds, Mapping) else thresholds,
+            thresholds=thresholds,
             exclude=exclude,
             error_threshold=error_threshold,
             turn_budget=turn_budget,
+            answer_tokens=answer_tokens,
+            store_timeout=store_timeout,
             should_offload=should_offload,
         )
-        for name, given in (("count_text", count_text), ("on_event", on_event)):
-            if given is not None and not callable(given):
-                raise InvalidTypeError(f"{name} must be callable, got {type(given).__name__}")
-        _check_options(answer_tokens, store_timeout)
+        _check_callables(count_text, on_event)
+        if not isinstance(include_retrieval_tool, bool):
+            raise InvalidTypeError(f"include_retrieval_tool must be True or False, got {include_retrieval_tool!r:.80}")
         self._on_event = on_event
         self._dialect = None if dialect is None else dialect_named(dialect)
+        self._looked_at = 0
         self._estimator = TokenEstimator(count_text or estimate_text)
-        answer_tokens = threshold if answer_tokens is None else answer_tokens
-        self._turn = Turn(self.rules.limit_of_turn(answer_tokens))
+        self._conversation: Conversation | None = None
         self._known = KnownReferences()
+        self._turn = Turn(self.rules.limit_of_turn)
         self._retrieval = Retrieval(
             self.storage,
             self._known,
             estimator=self._estimator,
-            answer_tokens=lambda: self._turn.answer_tokens(answer_tokens),
+            allowance=lambda: self._turn.answer(self.rules.limit_of_answer),
             timeout=store_timeout,
             on_event=self._tell,
         )
         self.tools: tuple[AgentTool, ...] = self._retrieval.tools if include_retrieval_tool else ()
         self._storing = Storing(self.storage, store_timeout)
         self._offloading = Offloading(self._storing, self._estimator, _GUIDANCE if include_retrieval_tool else "")
-        self._conversation: Conversation | None = None
+        names = {tool.name for tool in self._retrieval.tools}
+        self._deciding = Deciding(self.rules, self._turn, self._offloading, own_tools=names, tell=self._tell)
 
     def register_hooks(self, registry: HookRegistry) -> None:
         """Act on the events of one conversation."""
@@ -113,33 +114,34 @@ class ContextOffloader:
         given = read_result(event.result, dialect)
         result = replace(given.result, tool_use_id=event.tool_use_id)
         tokens = await self._offloading.tokens(result)
-        left = await self._considered(event.tool_name, result, tokens)
-        if left is None:
-            self._turn.take(tokens)
-        else:
-            event.result = given.write(given.result.with_content(left.content))
+        offload = await self._deciding.consider(event.tool_name, result, tokens)
+        if offload is not None:
+            self._remember(event.tool_name, offload.plan)
+            event.result = given.write(given.result.with_content(offload.result.content))
 
     async def message_added(self, event: MessageAdded) -> None:
-        """Look whether the results of a turn are too much together, as soon as they are all there."""
-        messages = self._own(event.conversation).messages
-        if messages and event.message is messages[-1]:
-            await self._fit_turn(event.conversation)
+        """Look whether the results of a turn are too much together, if they came in one message."""
+        conversation = self._own(event.conversation)
+        messages = conversation.messages
+        if messages and event.message is messages[-1] and self._holds_results(event.message, conversation):
+            await self._fit_turn(conversation)
             event.message = messages[-1]
 
     async def before_model_call(self, event: BeforeModelCall) -> None:
         """Let the storage know what the conversation shows, which is not to be forgotten, and that a turn begins."""
         conversation = self._own(event.conversation)
         await self._fit_turn(conversation)
-        self._turn.begin()
+        self._turn.begin(len(conversation.messages))
+        visible = self._known.visible_in(conversation.messages, self._dialect_of(conversation))
         if isinstance(self.storage, SupportsLive):
-            self.storage.set_live(self._known.visible_in(conversation.messages, self._dialect_of(conversation)))
+            self.storage.set_live(visible)
         if isinstance(self.storage, SupportsTurns):
             self.storage.advance_turn()
         self._retrieval.index_stored()
 
     def get_state(self) -> dict[str, Any]:
-        """Return what to save with a session, as JSON: the latest references."""
-        return {"references": [list(pair) for pair in self._known.latest(_REFERENCES_IN_STATE)]}
+        """Return what to save with a session, as JSON: the references that are visible, and the latest ones."""
+        return {"references": [list(pair) for pair in self._known.visible_and_latest(_REFERENCES_IN_STATE)]}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from what `get_state` returned."""
@@ -153,9 +155,9 @@ class ContextOffloader:
 
     def _own(self, conversation: Conversation) -> Conversation:
         if self._conversation is None:
-            self._conversation = conversation
             if hasattr(self.storage, "bind"):
                 self.storage.bind(self)
+            self._conversation = conversation
         if self._conversation is not conversation:
             raise InvalidValueError(
                 "this ContextOffloader belongs to another conversation; make one for each conversation"
@@ -163,64 +165,33 @@ class ContextOffloader:
         return conversation
 
     def _dialect_of(self, conversation: Conversation) -> Dialect:
-        return self._dialect or dialect_of(conversation.messages) or OpenAI()
+        """Return the dialect, once it is known for good. As long as nothing gives it away, only news are looked at."""
+        if self._dialect is None:
+            messages = conversation.messages
+            self._dialect = dialect_of(messages[min(self._looked_at, len(messages)) :])
+            self._looked_at = len(messages)
+        return self._dialect or OpenAI()
 
-    async def _considered(self, tool_name: str, result: ToolResult, tokens: int) -> ToolResult | None:
-        """Return what is left of a result that is too large by itself; None if all of it stays."""
-        limit = self._limit_for(tool_name, result)
-        if limit is None or tokens <= limit:
-            return None
-        return await self._offload(tool_name, result, tokens, self.rules.preview_tokens)
+    def _holds_results(self, wire: Any, conversation: Conversation) -> bool:
+        results = self._dialect_of(conversation).read(wire).tool_results
+        return sum(1 for _ in results) > 1
 
     async def _fit_turn(self, conversation: Conversation) -> None:
         """Offload unsent results, the largest first, until all of them together fit."""
-        dialect = self._dialect_of(conversation)
-        results = unsent_results(conversation.messages, dialect, self._estimator)
+        dialect, messages = self._dialect_of(conversation), conversation.messages
+        results = unsent_results(messages, dialect, self._estimator, self._turn.names)
         total = sum(unsent.tokens for unsent in results)
         for unsent in sorted(results, key=lambda unsent: -unsent.tokens):
             if total <= self._turn.limit:
                 return
-            left = await self._given_up(unsent)
-            if left is not None:
-                messages = conversation.messages
-                messages[unsent.index : unsent.index + 1] = replaced(messages[unsent.index], left, dialect)
-                total -= unsent.tokens - self._estimator.block(left)
-
-    async def _given_up(self, unsent: UnsentResult) -> ToolResult | None:
-        """Return what is left of a result that leaves for the others' sake; None if all of it stays."""
-        limit = self._limit_for(unsent.tool_name, unsent.result)
-        if limit is None or unsent.result.tool_use_id in self._turn.decided:
-            return None
-        preview_tokens = min(self.rules.preview_tokens, unsent.tokens // _SHARE_FOR_PREVIEW)
-        return await self._offload(unsent.tool_name, unsent.result, unsent.tokens, preview_tokens)
-
-    def _limit_for(self, tool_name: str, result: ToolResult) -> int | None:
-        if any(tool.name == tool_name for tool in self._retrieval.tools):
-            return None
-        return self.rules.limit_for(tool_name, is_error=result.is_error)
-
-    async def _offload(self, tool_name: str, result: ToolResult, tokens: int, preview_tokens: int) -> ToolResult | None:
-        # Whatever comes of it, it is not tried again in this turn.
-        self._turn.decided.add(result.tool_use_id)
-        facts = {"tool_use_id": result.tool_use_id, "is_error": result.is_error}
-        if not await self.rules.agreed(tool_name, tokens, **facts):
-            return None
-        try:
-            offload = await self._offloading.offload(result, self._turn.preview_tokens(preview_tokens))
-        except Exception as error:
-            # Whatever the storage does, the agent goes on with the whole result.
-            logger.warning(
-                "the result of %s stays, all %s tokens: it could not be stored: %s", tool_name, tokens, error
-            )
-            self._tell(OffloadFailed(tool_name, result.tool_use_id, tokens, error))
-            return None
-        if offload is None:
-            return None
-        self._remember(tool_name, offload.plan)
-        self._turn.take(offload.tokens)
-        references = tuple(offload.plan.references)
-        self._tell(Offloaded(tool_name, result.tool_use_id, references, tokens, offload.tokens))
-        return offload.result
+            if self._known.shown_in(unsent.result.content):
+                # It was offloaded already, or is about something that was.
+                continue
+            if (offload := await self._deciding.give_up(unsent)) is not None:
+                self._remember(unsent.tool_name, offload.plan)
+                written = replaced(messages[unsent.message], unsent.block, offload.result, dialect)
+                messages[unsent.message : unsent.message + 1] = written
+                total -= unsent.tokens - offload.tokens
 
     def _remember(self, tool_name: str, plan: OffloadPlan) -> None:
         for part in plan.parts:
@@ -239,21 +210,21 @@ class ContextOffloader:
 
 
 def _checked_storage(storage: Storage) -> Storage:
-    if not isinstance(storage, Storage):
+    if isinstance(storage, type) or not isinstance(storage, Storage):
+        given = f"the class {storage.__name__}" if isinstance(storage, type) else type(storage).__name__
         raise InvalidTypeError(
-            f"storage must have store() and retrieve(), as InMemoryStorage, FileStorage and S3Storage do, "
-            f"got {type(storage).__name__}"
+            f"storage must have store() and retrieve(), as InMemoryStorage(), FileStorage(…) and S3Storage(…) do, "
+            f"got {given}"
         )
     return storage
 
 
-def _check_options(answer_tokens: int | None, store_timeout: float) -> None:
-    if answer_tokens is not None and (not isinstance(answer_tokens, int) or answer_tokens < _FEWEST_IN_ANSWER):
-        raise InvalidValueError(
-            f"answer_tokens must be a number of tokens, {_FEWEST_IN_ANSWER} or more, got {answer_tokens!r:.80}"
-        )
-    if not isinstance(store_timeout, (int, float)) or not 0 < store_timeout < math.inf:
-        raise InvalidValueError(f"store_timeout must be a number of seconds above 0, got {store_timeout!r:.80}")
+def _check_callables(count_text: object, on_event: object) -> None:
+    for name, given in (("count_text", count_text), ("on_event", on_event)):
+        if given is not None and not callable(given):
+            raise InvalidTypeError(f"{name} must be callable, got {type(given).__name__}")
+        if inspect.iscoroutinefunction(given):
+            raise InvalidTypeError(f"{name} must be a plain function, got an async one, which nobody would await")
 
 
 def _references_in(state: Mapping[str, Any]) -> list[tuple[str, str]]:

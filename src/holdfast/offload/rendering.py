@@ -17,7 +17,7 @@ def rendered(plan: OffloadPlan, guidance: str) -> tuple[Block, ...]:
         part.block if part.storable is None else Text(_stand_in(part.storable, part.reference or ""))
         for part in plan.parts
     ]
-    return (*blocks, Text(guidance))
+    return (*blocks, Text(guidance)) if guidance else tuple(blocks)
 
 
 def size_of(content: bytes) -> str:

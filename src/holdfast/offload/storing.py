@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from holdfast.errors import StorageAccessError, StorageError
 from holdfast.eviction import in_chain, new_chain
@@ -33,60 +33,73 @@ class Storing:
 
         Raises if any cannot be stored in time; then, and if this is cancelled, the others are deleted again.
         """
-        with in_chain(new_chain()):
-            stores = [
-                asyncio.create_task(self._storage.store(key, storable.content, storable.content_type))
-                for key, storable in contents
-            ]
+        stores: list[asyncio.Future[str]] = []
         try:
+            with in_chain(new_chain()):
+                for key, storable in contents:
+                    store = self._storage.store(key, storable.content, storable.content_type)
+                    stores.append(asyncio.ensure_future(store))
             await self._in_time(stores)
-            return [_checked(store.result()) for store in stores]
+            return [_reference_of(store) for store in stores]
         except BaseException:
             self._withdraw(stores)
             raise
 
+    async def delete(self, references: Iterable[str]) -> None:
+        """Delete what is not needed after all. What cannot be deleted is logged."""
+        for reference in references:
+            await self._delete(reference)
+
     async def aclose(self) -> None:
         """Wait until what was not stored as a whole is deleted."""
-        await asyncio.gather(*self._withdrawals)
+        own = [task for task in self._withdrawals if task.get_loop() is asyncio.get_running_loop()]
+        await asyncio.gather(*own)
 
-    async def _in_time(self, stores: list[asyncio.Task[str]]) -> None:
-        if not stores:
-            return
+    async def _in_time(self, stores: Sequence[asyncio.Future[str]]) -> None:
         done, pending = await asyncio.wait(stores, timeout=self._timeout, return_when=asyncio.FIRST_EXCEPTION)
         for store in done:
-            store.result()
+            _reference_of(store)
         if pending:
             raise StorageAccessError(f"the storage took longer than {self._timeout:g} seconds")
 
-    def _withdraw(self, stores: list[asyncio.Task[str]]) -> None:
-        withdrawal = asyncio.create_task(self._delete_stored(stores))
-        self._withdrawals.add(withdrawal)
-        withdrawal.add_done_callback(self._withdrawals.discard)
+    def _withdraw(self, stores: Sequence[asyncio.Future[str]]) -> None:
+        if stores:
+            withdrawal = asyncio.create_task(self._delete_stored(stores))
+            self._withdrawals.add(withdrawal)
+            withdrawal.add_done_callback(self._withdrawals.discard)
 
-    async def _delete_stored(self, stores: list[asyncio.Task[str]]) -> None:
+    async def _delete_stored(self, stores: Sequence[asyncio.Future[str]]) -> None:
         # A store that is cancelled may still succeed without anybody knowing its reference. So it is waited for.
-        _, pending = await asyncio.wait(stores, timeout=self._timeout * _PATIENCE)
+        done, pending = await asyncio.wait(stores, timeout=self._timeout * _PATIENCE)
         for store in pending:
             store.cancel()
         if pending:
             logger.warning("%d contents may be left in the storage: it never answered", len(pending))
-        stored = [
-            store.result() for store in stores if store.done() and not store.cancelled() and not store.exception()
-        ]
-        for reference in stored:
-            await self._delete(reference)
+        await self.delete(store.result() for store in done if _was_stored(store))
 
     async def _delete(self, reference: str) -> None:
         if not (isinstance(self._storage, SupportsDelete) and offers(self._storage, SupportsDelete)):
             logger.warning("%r is left in the storage: it cannot delete", reference)
             return
         try:
-            await self._storage.delete(reference)
-        except (StorageError, OSError) as error:
-            logger.warning("%r is left in the storage: it could not be deleted: %s", reference, error)
+            await asyncio.wait_for(self._storage.delete(reference), self._timeout)
+        except Exception as error:
+            # A storage may be anybody's, and raise anything; the next content is to be deleted all the same.
+            logger.warning("%r is left in the storage: it could not be deleted: %r", reference, error)
 
 
-def _checked(reference: object) -> str:
+def _reference_of(store: asyncio.Future[str]) -> str:
+    if store.cancelled():
+        raise StorageAccessError("the storage gave up")
+    reference = store.result()
     if not isinstance(reference, str) or not reference:
         raise StorageError(f"the storage returned {reference!r:.80} instead of a reference")
     return reference
+
+
+def _was_stored(store: asyncio.Future[str]) -> bool:
+    try:
+        return bool(_reference_of(store))
+    except Exception:
+        # Why it failed was told to whoever stored it.
+        return False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,37 +15,39 @@ __all__ = ["UnsentResult", "replaced", "unsent_results"]
 
 @dataclass(frozen=True)
 class UnsentResult:
-    """A tool's result, where it stands in the conversation, and what it takes."""
+    """A tool's result, in which message and as which block of it it stands, and what it takes."""
 
-    index: int
+    message: int
+    block: int
     tool_name: str
     result: ToolResult
     tokens: int
 
 
-def unsent_results(wires: Sequence[Any], dialect: Dialect, estimator: TokenEstimator) -> list[UnsentResult]:
-    """Return the tool results after the last message of the assistant."""
+def unsent_results(
+    wires: Sequence[Any], dialect: Dialect, estimator: TokenEstimator, names: Mapping[str, str]
+) -> list[UnsentResult]:
+    """Return the results after the last message of the assistant. *names* are those of tools, by the id of a call."""
     last, messages = _after_assistant(wires, dialect)
-    names = {} if last < 0 else {use.id: use.name for use in dialect.read(wires[last]).tool_uses}
+    called = {use.id: use.name for use in dialect.read(wires[last]).tool_uses} if messages else {}
+    known = {**called, **names}
     return [
-        UnsentResult(last + 1 + at, names.get(result.tool_use_id, ""), result, estimator.block(result))
+        UnsentResult(last + 1 + at, number, known.get(block.tool_use_id, ""), block, estimator.block(block))
         for at, message in enumerate(messages)
-        for result in message.tool_results
+        for number, block in enumerate(message.blocks)
+        if isinstance(block, ToolResult)
     ]
 
 
-def replaced(wire: Any, result: ToolResult, dialect: Dialect) -> list[Any]:
-    """Return a message with *result* in the place of the one to the same call, in the provider's format."""
+def replaced(wire: Any, block: int, result: ToolResult, dialect: Dialect) -> list[Any]:
+    """Return a message with *result* in the place of one of its blocks, in the provider's format."""
     message = dialect.read(wire)
-    blocks = (
-        result if isinstance(block, ToolResult) and block.tool_use_id == result.tool_use_id else block
-        for block in message.blocks
-    )
-    return dialect.write(message.with_blocks(tuple(blocks)))
+    blocks = (*message.blocks[:block], result, *message.blocks[block + 1 :])
+    return dialect.write(message.with_blocks(blocks))
 
 
 def _after_assistant(wires: Sequence[Any], dialect: Dialect) -> tuple[int, list[Message]]:
-    """Return where the assistant spoke last, -1 if never, and the messages since."""
+    """Return where the assistant spoke last, and the messages since; none if it never did."""
     since: list[Message] = []
     for index in range(len(wires) - 1, -1, -1):
         message = dialect.read(wires[index])

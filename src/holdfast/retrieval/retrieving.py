@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
@@ -20,6 +21,7 @@ from holdfast.retrieval.media import media_block
 from holdfast.retrieval.pages import fitted, lines_page, whole_or_page, window_page
 from holdfast.retrieval.requests import SCHEMA, Request
 from holdfast.tokens import TokenEstimator
+from holdfast.turns import Allowance
 
 __all__ = ["RETRIEVE", "Retrieving"]
 
@@ -44,32 +46,33 @@ class Retrieving:
         known: KnownReferences,
         *,
         estimator: TokenEstimator,
-        answer_tokens: Callable[[], int],
+        allowance: Callable[[], AbstractContextManager[Allowance]],
         on_event: Callable[[Retrieved], None],
     ) -> None:
         self._contents = contents
         self._known = known
         self._estimator = estimator
-        self._answer_tokens = answer_tokens
+        self._allowance = allowance
         self._on_event = on_event
         self.tool = AgentTool(RETRIEVE, _DESCRIPTION, SCHEMA, self._handle)
 
     async def _handle(self, conversation: Conversation, arguments: Mapping[str, Any]) -> ToolAnswer:
         request = Request.read(arguments)
-        try:
-            answer = await self._answered(request)
-        except KeyError as error:
-            answer = ToolAnswer(await self._not_found(request.reference, error), is_error=True)
-        tokens = sum(map(self._estimator.block, answer.blocks))
-        self._on_event(Retrieved(request.reference, tuple(arguments), tokens, not answer.is_error))
+        with self._allowance() as allowance:
+            allowance.used = 0
+            answer = await self._found(request, allowance.tokens)
+            allowance.used = sum(map(self._estimator.block, answer.blocks))
+        self._on_event(Retrieved(request.reference, tuple(arguments), allowance.used, not answer.is_error))
         return answer
 
-    async def _answered(self, request: Request) -> ToolAnswer:
-        opened = await self._contents.open(request.reference)
-        tokens = self._answer_tokens()
-        if not opened.is_text:
-            return await self._shown(opened, request, tokens)
-        return ToolAnswer(await fitted(partial(self._page, opened, request), tokens, self._estimator.text))
+    async def _found(self, request: Request, tokens: int) -> ToolAnswer:
+        try:
+            opened = await self._contents.open(request.reference)
+            if not opened.is_text:
+                return await self._shown(opened, request, tokens)
+            return ToolAnswer(await fitted(partial(self._page, opened, request), tokens, self._estimator.text))
+        except KeyError as error:
+            return ToolAnswer(await self._not_found(request.reference, error), is_error=True)
 
     async def _page(self, opened: StoredContent, request: Request, room: Room) -> str:
         if request.pattern is not None:
@@ -105,11 +108,13 @@ class Retrieving:
     async def _not_found(self, reference: str, error: KeyError) -> str:
         """Return why there is nothing, and what there is instead."""
         self._known.forget(reference)
+        # Half a character could not be sent to any model.
+        reference = reference[:200].encode("utf-8", "replace").decode()
         reason = error.reason if isinstance(error, NotFoundError) else "nothing is stored under it"
         if isinstance(error, EvictedError):
-            return f"{reference:.200} is gone: {reason}. Call the tool that gave it again if you need it."
+            return f"{reference} is gone: {reason}. Call the tool that gave it again if you need it."
         closest = [known for known in self._known.closest_to(reference) if await self._contents.has(known)]
         if not closest:
-            return f"There is no content {reference:.200}: {reason}. Nothing of this conversation is offloaded now."
+            return f"There is no content {reference}: {reason}. Nothing of this conversation is offloaded now."
         named = ", ".join(f"{known} (from {self._known.tool_of(known) or 'a tool'})" for known in closest)
-        return f"There is no content {reference:.200}: {reason}. References of this conversation: {named}."
+        return f"There is no content {reference}: {reason}. References of this conversation: {named}."

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 from holdfast.agent_tools import AgentTool
 from holdfast.media_types import is_textual
 from holdfast.references import KnownReferences
 from holdfast.retrieval.contents import StoredContents
 from holdfast.retrieval.events import Retrieved, Searched
+from holdfast.retrieval.indexing import Indexing
 from holdfast.retrieval.retrieving import Retrieving
 from holdfast.retrieval.searching import Searching
 from holdfast.storage import Storage
 from holdfast.tokens import TokenEstimator
+from holdfast.turns import Allowance
 
 __all__ = ["Retrieval"]
 
@@ -20,7 +23,8 @@ __all__ = ["Retrieval"]
 class Retrieval:
     """Reads one storage for one conversation, whose references are *known*.
 
-    *answer_tokens* says how many tokens the next answer may have; the storage has *timeout* seconds for its own.
+    *allowance* says how many tokens the next answer may have, and is told how many it has. The storage has *timeout*
+    seconds for each of its own.
     """
 
     def __init__(
@@ -29,26 +33,25 @@ class Retrieval:
         known: KnownReferences,
         *,
         estimator: TokenEstimator,
-        answer_tokens: Callable[[], int],
+        allowance: Callable[[], AbstractContextManager[Allowance]],
         timeout: float,
         on_event: Callable[[Retrieved | Searched], None],
     ) -> None:
         contents = StoredContents(storage, timeout)
-        self._searching = Searching(
-            contents, known, estimator=estimator, answer_tokens=answer_tokens, on_event=on_event
-        )
-        retrieving = Retrieving(contents, known, estimator=estimator, answer_tokens=answer_tokens, on_event=on_event)
-        self.tools: tuple[AgentTool, ...] = (retrieving.tool, self._searching.tool)
+        self._indexing = Indexing(contents, known)
+        retrieving = Retrieving(contents, known, estimator=estimator, allowance=allowance, on_event=on_event)
+        searching = Searching(contents, self._indexing, estimator=estimator, allowance=allowance, on_event=on_event)
+        self.tools: tuple[AgentTool, ...] = (retrieving.tool, searching.tool)
 
     def stored(self, reference: str, content: bytes, content_type: str) -> None:
         """Say that something was stored, so that it can be searched for."""
         if is_textual(content_type):
-            self._searching.add(reference, content)
+            self._indexing.add(reference, content)
 
     def index_stored(self) -> None:
         """Begin to index what was stored, in the background."""
-        self._searching.index_waiting()
+        self._indexing.begin()
 
     async def aclose(self) -> None:
         """Forget the search index."""
-        await self._searching.aclose()
+        await self._indexing.aclose()
