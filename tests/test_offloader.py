@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+from dataclasses import dataclass
+from datetime import datetime, timezone
 
 import pytest
 from hypothesis import given, settings
@@ -23,7 +25,7 @@ from offloading import (
 
 from holdfast import ContextOffloader, InMemoryStorage, ScopedStorage
 from holdfast.errors import InvalidValueError, SharedStorageError, StorageAccessError
-from holdfast.hooks import AfterToolCall, BeforeModelCall, HookRegistry, MessageAdded
+from holdfast.hooks import AfterToolCall, BeforeModelCall, Conversation, HookRegistry, MessageAdded
 from holdfast.offload import Offloaded, OffloadFailed
 from holdfast.testing import FlakyStorage
 from holdfast.tokens import estimate_text
@@ -147,6 +149,124 @@ async def test_a_value_that_json_cannot_hold_stays():
     left = await offloaded(offloader, result, talk)
     assert left["content"][0]["json"] is cycle
     assert len(references_of(offloader)) == 1
+
+
+class Reply:
+    """What an SDK returns."""
+
+    def model_dump(self, exclude_none: bool = False) -> dict[str, object]:
+        return {"items": [{"a": n, "b": "text"} for n in range(5_000)]}
+
+
+@dataclass
+class Row:
+    number: int
+    when: datetime
+
+
+@pytest.mark.parametrize("wrap", [lambda reply: reply, lambda reply: [reply]])
+async def test_objects_of_an_sdk_are_stored_as_what_they_hold(wrap):
+    storage = InMemoryStorage()
+    offloader, talk = ContextOffloader(storage), conversation()
+    await offloaded(offloader, wrap(Reply()), talk)
+    [(content, _)] = await stored_in(storage)
+    assert json.loads(content) == wrap(Reply().model_dump())
+
+
+async def test_dataclasses_and_times_are_stored_and_other_objects_stay():
+    storage = InMemoryStorage()
+    offloader, talk = ContextOffloader(storage), conversation()
+    rows = [Row(n, datetime(2026, 11, 16, tzinfo=timezone.utc)) for n in range(3_000)]
+    await offloaded(offloader, rows, talk)
+    [(content, _)] = await stored_in(storage)
+    assert json.loads(content)[7] == {"number": 7, "when": "2026-11-16 00:00:00+00:00"}
+    odd = [object()] * 3_000
+    assert await offloaded(offloader, odd, talk) is odd
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"type": "text", "text": "tweet", "user": "bob", "likes": 7},
+        {"type": "file", "name": "a.py", "path": "src/a.py"},
+        {"text": "tweet", "image": {"format": "png"}},
+    ],
+)
+async def test_rows_that_look_like_blocks_are_stored_whole(row):
+    storage = InMemoryStorage()
+    offloader, talk = ContextOffloader(storage), conversation()
+    rows = [row | {"id": n} for n in range(3_000)]
+    await offloaded(offloader, rows, talk)
+    [(content, _)] = await stored_in(storage)
+    assert json.loads(content) == rows
+
+
+async def test_results_of_other_protocols_are_read_as_text():
+    for wire, kept in (
+        ({"content": [{"type": "text", "text": LOG}], "isError": False}, {"isError": False}),
+        ({"type": "function_call_output", "call_id": "c1", "output": LOG}, {"call_id": "c1"}),
+    ):
+        storage = InMemoryStorage()
+        offloader, talk = ContextOffloader(storage), conversation()
+        result = await offloaded(offloader, wire, talk)
+        assert result.keys() == wire.keys()
+        assert result | kept == result
+        assert await stored_in(storage) == [(LOG.encode(), "text/plain")]
+        assert references_of(offloader)[0] in json.dumps(result)
+
+
+async def test_an_image_of_the_model_context_protocol_leaves_as_bytes_and_small_blocks_stay():
+    storage = InMemoryStorage()
+    offloader, talk = ContextOffloader(storage, threshold=300, preview_tokens=100), conversation()
+    image = {"type": "image", "data": base64.b64encode(PNG).decode(), "mimeType": "image/png"}
+    note = {"type": "text", "text": "a picture"}
+    result = await offloaded(offloader, {"content": [note, image], "isError": False}, talk)
+    assert result["content"][0] == note
+    assert await stored_in(storage) == [(PNG, "image/png")]
+
+
+async def test_bytes_of_text_are_text():
+    storage = InMemoryStorage()
+    offloader, talk = ContextOffloader(storage), conversation()
+    assert isinstance(await offloaded(offloader, LOG.encode(), talk), str)
+    assert await stored_in(storage) == [(LOG.encode(), "text/plain")]
+
+
+async def test_a_document_of_text_has_a_preview():
+    offloader, talk = ContextOffloader(), conversation()
+    document = {"document": {"format": "csv", "name": "orders", "source": {"bytes": b"id,amount\n" + b"1,2\n" * 9_000}}}
+    result = await offloaded(offloader, converse_result(document), talk)
+    assert "amount" in result["content"][0]["text"]
+
+
+@pytest.mark.parametrize("dialect", ["converse", "anthropic", "openai"])
+async def test_no_block_is_empty_without_the_tools(dialect):
+    offloader, talk = ContextOffloader(include_retrieval_tool=False, dialect=dialect), conversation()
+    shapes = {
+        "converse": converse_result({"text": LOG}),
+        "anthropic": {"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "text", "text": LOG}]},
+        "openai": {"role": "tool", "tool_call_id": "t1", "content": [{"type": "text", "text": LOG}]},
+    }
+    result = await offloaded(offloader, shapes[dialect], talk)
+    assert all(block["text"] for block in result["content"])
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(20, 2_000), st.integers(50, 400), st.sampled_from(["./a/very/long/path/" * 20, "x"]))
+async def test_what_is_left_is_smaller_than_what_left(lines, threshold, reference):
+    class Wordy(InMemoryStorage):
+        async def store(self, key: str, content: bytes, content_type: str = "text/plain") -> str:
+            return reference + await super().store(key, content, content_type)
+
+        async def delete(self, given: str) -> None:
+            await super().delete(given.removeprefix(reference))
+
+    offloader = ContextOffloader(Wordy(), threshold=threshold, preview_tokens=threshold - 1)
+    text = "\n".join(f"{n} words" for n in range(lines))
+    left = await offloaded(offloader, text, conversation())
+    assert left == text or estimate_text(left) < estimate_text(text)
+    await offloader.aclose()
+    assert (left == text) == (not await stored_in(offloader.storage))
 
 
 @settings(max_examples=40, deadline=None)
@@ -277,6 +397,59 @@ async def test_many_large_results_in_one_turn_share_the_room_for_previews():
     assert estimate_text(await offloaded(offloader, LOG, talk)) > sizes[0] * 0.9
 
 
+async def test_parallel_tools_share_the_room_for_one_turn():
+    offloader, talk = ContextOffloader(), conversation()
+    results = await asyncio.gather(*(offloaded(offloader, LOG, talk, tool_use_id=f"t{n}") for n in range(20)))
+    assert sum(map(estimate_text, results)) < 13_000
+
+
+async def test_results_with_one_id_do_not_take_each_others_place():
+    offloader, talk = ContextOffloader(), conversation()
+    talk.messages.append({"role": "assistant", "content": [{"toolUse": _call("x")}] * 6})
+    texts = [medium(n, 150) for n in range(6)]
+    results = [{"toolResult": converse_result({"text": text}, tool_use_id="x")} for text in texts]
+    talk.messages.append({"role": "user", "content": results})
+    await offloader.message_added(MessageAdded(talk, talk.messages[-1]))
+    window = json.dumps(talk.messages)
+    stored = [content.decode() for content, _ in await stored_in(offloader.storage)]
+    assert all(json.dumps(text)[1:-1] in window or text in stored for text in texts)
+
+
+def _call(tool_use_id: str) -> dict[str, object]:
+    return {"toolUseId": tool_use_id, "name": "read", "input": {}}
+
+
+async def test_what_was_offloaded_is_not_offloaded_again_when_a_call_is_retried():
+    offloader, talk = ContextOffloader(InMemoryStorage(evict_after_turns=3)), conversation()
+    talk.messages.append(assistant_calls(60))
+    results = [
+        await offloaded(offloader, converse_result({"text": LOG}, tool_use_id=f"t{n}"), talk, tool_use_id=f"t{n}")
+        for n in range(60)
+    ]
+    talk.messages.append({"role": "user", "content": [{"toolResult": result} for result in results]})
+    await turns(offloader, talk, 10)
+    references = references_of(offloader)
+    assert len(references) == 60
+    for reference in references:
+        assert reference in json.dumps(talk.messages)
+        assert (await offloader.storage.retrieve(reference))[0] == LOG.encode()
+
+
+async def test_errors_and_excluded_results_stay_although_a_turn_is_full():
+    offloader, talk = ContextOffloader(exclude=["read"]), conversation()
+    talk.messages.append(assistant_calls(9))
+    kept = [converse_result({"text": medium(n, 150)}, tool_use_id=f"t{n}") for n in range(9)]
+    talk.messages.append({"role": "user", "content": [{"toolResult": result} for result in kept]})
+    failed, other = ContextOffloader(), conversation()
+    other.messages.append(assistant_calls(9))
+    errors = [converse_result({"text": medium(n, 150)}, tool_use_id=f"t{n}", status="error") for n in range(9)]
+    other.messages.append({"role": "user", "content": [{"toolResult": result} for result in errors]})
+    for one, its in ((offloader, talk), (failed, other)):
+        before = json.dumps(its.messages)
+        await turns(one, its, 1)
+        assert json.dumps(its.messages) == before
+
+
 # Failures
 
 
@@ -346,6 +519,37 @@ async def test_cancelling_in_the_middle_leaves_nothing_behind():
     await offloader.aclose()
     assert event.result == LOG
     assert await stored_in(storage) == []
+
+
+class Contrary(InMemoryStorage):
+    """Fails in the middle, and cannot delete without complaint."""
+
+    def store(self, key: str, content: bytes, content_type: str = "text/plain"):
+        if key.endswith("_3"):
+            raise RuntimeError("refused at once")
+        return super().store(key, content, content_type)
+
+    async def delete(self, reference: str) -> None:
+        await super().delete(reference)
+        raise RuntimeError("deleted, and yet")
+
+
+async def test_each_content_is_taken_back_whatever_the_storage_raises(caplog):
+    offloader, talk = ContextOffloader(Contrary()), conversation()
+    result = converse_result(*[{"text": LOG}] * 4)
+    assert await offloaded(offloader, result, talk) is result
+    await offloader.aclose()
+    assert await stored_in(offloader.storage) == []
+    assert "could not be deleted" in caplog.text
+
+
+async def test_a_storage_that_cancels_does_not_cancel_the_agent():
+    class Cancelling(InMemoryStorage):
+        async def store(self, key: str, content: bytes, content_type: str = "text/plain") -> str:
+            raise asyncio.CancelledError
+
+    offloader, talk = ContextOffloader(Cancelling()), conversation()
+    assert await offloaded(offloader, LOG, talk) == LOG
 
 
 async def test_a_storage_that_returns_no_reference_is_not_trusted():
@@ -425,6 +629,67 @@ async def test_state_is_json_and_brings_the_references_back():
     assert "the needle is here" in answer.text
 
 
+async def test_all_that_is_visible_is_kept_alive_after_a_restart_with_and_without_the_state():
+    for with_state in (True, False):
+        storage = InMemoryStorage(evict_after_turns=None)
+        before, talk = ContextOffloader(storage), conversation()
+        for n in range(230):
+            talk.messages.append({"role": "assistant", "content": [{"toolUse": _call(f"t{n}")}]})
+            result = await offloaded(before, converse_result({"text": LOG[:12_000]}), talk)
+            talk.messages.append({"role": "user", "content": [{"toolResult": result}]})
+            await turns(before, talk, 1)
+        after = ContextOffloader(storage)
+        if with_state:
+            after.restore(before.get_state())
+        await turns(after, Conversation(list(talk.messages)), 1)
+        assert references_of(after) == references_of(before)
+        assert len(references_of(after)) == 230
+
+
+async def test_a_storage_of_another_agent_is_refused_each_time():
+    storage = InMemoryStorage()
+    await offloaded(ContextOffloader(storage), "small", conversation())
+    second, talk = ContextOffloader(storage), conversation()
+    for _ in range(2):
+        with pytest.raises(SharedStorageError):
+            await offloaded(second, "small", talk)
+
+
+def test_an_offloader_may_be_used_in_one_event_loop_after_the_other():
+    offloader, talk = ContextOffloader(), conversation()
+
+    async def first() -> None:
+        await offloaded(offloader, f"{LOG}\nthe needle is here", talk)
+        await turns(offloader, talk, 1)
+
+    asyncio.run(first())
+    answer = asyncio.run(searched(offloader, talk, "needle"))
+    assert "the needle is here" in answer.text
+
+
+async def test_a_search_finds_what_could_not_be_read_before():
+    storage = InMemoryStorage(evict_after_turns=None)
+    before = ContextOffloader(storage)
+    await offloaded(before, f"{LOG}\nthe needle is here", conversation())
+    flaky = FlakyStorage(storage, [1])
+    after, talk = ContextOffloader(flaky), conversation()
+    after.restore(before.get_state())
+    assert (await searched(after, talk, "needle")).is_error
+    both = await asyncio.gather(searched(after, talk, "needle"), searched(after, talk, "needle"))
+    assert all("the needle is here" in answer.text for answer in both)
+
+
+async def test_a_search_that_is_given_up_loses_nothing():
+    offloader, talk = ContextOffloader(), conversation()
+    await offloaded(offloader, f"{LOG * 5}\nthe needle is here", talk)
+    search = asyncio.create_task(searched(offloader, talk, "needle"))
+    await asyncio.sleep(0.01)
+    search.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await search
+    assert "the needle is here" in (await searched(offloader, talk, "needle")).text
+
+
 @pytest.mark.parametrize("state", [None, [], {"references": 5}, "x"])
 def test_a_state_that_is_none_is_refused(state):
     with pytest.raises(InvalidValueError, match="get_state"):
@@ -462,6 +727,12 @@ async def test_a_scope_keeps_its_contents_to_itself():
         ({"store_timeout": 0}, "store_timeout must be a number of seconds above 0"),
         ({"storage": object()}, r"storage must have store\(\) and retrieve\(\)"),
         ({"dialect": "morse"}, "dialect must be one of"),
+        ({"storage": InMemoryStorage}, "got the class InMemoryStorage"),
+        ({"exclude": [5]}, "exclude must be a list of tools' names"),
+        ({"exclude": ["ls"], "thresholds": {"ls": 9}}, "'ls' has a threshold and is excluded"),
+        ({"include_retrieval_tool": "no"}, "include_retrieval_tool must be True or False"),
+        ({"store_timeout": True}, "store_timeout must be a number of seconds"),
+        ({"on_event": asyncio.sleep}, "on_event must be a plain function"),
     ],
 )
 def test_options_are_checked_when_built(options, message):

@@ -118,7 +118,7 @@ async def test_any_text_is_paged_to_its_end(lines, times):
     while arguments is not None:
         answer = (await retrieved(offloader, talk, shelf.reference, **arguments)).text
         assert estimate_text(answer) <= 300
-        if "characters 1–" in answer:
+        if "characters 1–" in answer and "in line " in answer:
             giant = int(re.search(r"in line ([\d,]+) of", answer)[1].replace(",", ""))
             read.append(text.split("\n")[giant - 1])
             following = re.search(r"for the lines after it, with line_range=(\{.*?\})", answer)
@@ -240,6 +240,38 @@ async def test_matches_in_a_giant_line_are_paged():
     assert found == [f"{n * 7 + 1:,}" for n in range(0, 9_000, 100)]
 
 
+async def test_a_match_too_large_for_an_answer_is_shown_in_part_and_not_again_and_again():
+    shelf = await shelf_with("0123456789abcdef" * 8_000, answer_tokens=300)
+    start, seen = 1, 0
+    while start is not None:
+        answer = await retrieved(
+            shelf.offloader, shelf.talk, shelf.reference, pattern="(?s)a.{900}b", characters={"start": start}
+        )
+        assert estimate_text(answer.text) <= 300
+        assert answer.text.startswith("character ") or "0 matches" in answer.text
+        following = go_on(answer.text)
+        assert following is None or following["characters"]["start"] > start
+        start, seen = following["characters"]["start"] if following and seen < 5 else None, seen + 1
+
+
+async def test_surroundings_that_do_not_fit_are_spoken_of():
+    shelf = await shelf_with("\n".join(f"{n} " + "word " * 60 for n in range(1_000)))
+    answer = await shelf.ask(pattern="^500 ", context_lines=50)
+    assert "501> 500 word" in answer
+    assert "with 0 lines around each, as more do not fit" in answer
+
+
+async def test_the_length_of_a_line_is_true_whatever_bytes_it_holds():
+    storage = InMemoryStorage()
+    offloader, talk = ContextOffloader(storage), conversation()
+    reference = await storage.store("odd", b"\xff" * 3_000 + b"needle" + b"\xfe\xc3" * 3_000)
+    answer = (await retrieved(offloader, talk, reference, pattern="needle")).text
+    assert "of 9,006 characters" in answer
+    arguments = go_on(answer.rpartition("\n")[0].replace("; for", "]\n; for"))
+    assert arguments is not None
+    assert not (await retrieved(offloader, talk, reference, pattern="x", **arguments)).is_error
+
+
 async def test_a_window_does_not_begin_a_line_where_there_is_none():
     shelf = await shelf_with("abc" * 10_000)
     nothing = await shelf.ask(pattern="^abc", characters={"start": 4, "end": 100})
@@ -317,6 +349,22 @@ async def test_rows_are_paged():
         found += re.findall(r"name \d+", answer)
         arguments = go_on(answer)
     assert found == [row["name"] for row in ROWS]
+
+
+async def test_a_table_of_many_columns_shows_as_many_as_fit():
+    columns = [f"column_number_{n}" for n in range(1_500)]
+    rows = [",".join(str(n * m % 7) for n in range(1_500)) for m in range(50)]
+    shelf = await shelf_with("\n".join([",".join(columns), *rows]))
+    answer = await shelf.ask(where="column_number_1 == 1")
+    assert "of 1,500; name those to see with columns=[…]" in answer
+    assert answer.startswith("line,column_number_0,column_number_1,")
+
+
+async def test_a_row_too_large_for_an_answer_is_cut_and_says_where_it_is():
+    shelf = await shelf_with("id,text\n" + "\n".join(f"{n},{'word ' * 4_000}{n}" for n in range(5)))
+    answer = await shelf.ask(columns=["text"], where="id == 3")
+    assert answer.split("\n")[1].startswith("5,word word")
+    assert 'The row is cut; see all of it from line_range={"start": 5} on' in answer
 
 
 # Images and documents
@@ -408,6 +456,28 @@ async def test_a_storage_that_fails_is_told_to_the_model():
     assert "the storage failed: RuntimeError('wires cut')" in await shelf.refusal()
     flaky = await shelf_with(LOG, storage=FlakyStorage(InMemoryStorage(), [2]))
     assert "injected fault" in await flaky.refusal()
+
+
+@pytest.mark.parametrize(
+    "rubbish", [None, "text", ("text", "text/plain"), (b"", None), (memoryview(b""), "text/plain")]
+)
+async def test_a_storage_that_returns_rubbish_is_told_to_the_model(rubbish):
+    class Careless(InMemoryStorage):
+        async def retrieve(self, reference):
+            return rubbish
+
+    shelf = await shelf_with(LOG, storage=Careless())
+    assert "instead of bytes and their type" in await shelf.refusal()
+
+
+async def test_a_storage_that_returns_too_little_is_told_to_the_model():
+    class Short(InMemoryStorage):
+        async def retrieve_range(self, reference, start, end):
+            return await super().retrieve_range(reference, start, max(start, end - 7))
+
+    shelf = await shelf_with(LOG, storage=Short())
+    await shelf.ask(line_range=1)
+    assert "did not return the" in await shelf.refusal(line_range=1)
 
 
 async def test_a_storage_that_does_not_answer_is_not_waited_for():

@@ -12,6 +12,8 @@ from holdfast.messages import Block, Document, Image, Text
 
 __all__ = ["AgentTool", "ToolAnswer"]
 
+_LONGEST_ERROR = 1_000
+
 
 @dataclass(frozen=True)
 class ToolAnswer:
@@ -25,6 +27,11 @@ class ToolAnswer:
     def blocks(self) -> tuple[Block, ...]:
         """All of it, as the content of a tool result."""
         return (Text(self.text), *self.media)
+
+
+def _shortened(message: str) -> str:
+    """Return an error's message without what would only fill the window: it may quote what a model wrote."""
+    return message if len(message) <= _LONGEST_ERROR else f"{message[:_LONGEST_ERROR]}…"
 
 
 @dataclass(frozen=True)
@@ -45,5 +52,5 @@ class AgentTool:
                 raise InvalidTypeError(f"the arguments must be an object, got {type(arguments).__name__}")
             answer = await self.handler(conversation, arguments)
         except HoldfastError as error:
-            return ToolAnswer(str(error), is_error=True)
+            return ToolAnswer(_shortened(str(error)), is_error=True)
         return answer if isinstance(answer, ToolAnswer) else ToolAnswer(answer)

@@ -10,11 +10,18 @@ import json
 import re
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from datetime import date, time, timedelta
+from decimal import Decimal
+from enum import Enum
 from itertools import islice
 from json import encoder as _standard
 from math import isfinite
+from pathlib import PurePath
 from typing import Any, TypeAlias
+from uuid import UUID
 
+from holdfast.dialects.wires import as_mapping
 from holdfast.errors import InvalidValueError
 
 __all__ = ["dumps_readable"]
@@ -30,9 +37,9 @@ _Container: TypeAlias = dict[Any, Any] | list[Any] | tuple[Any, ...]
 def dumps_readable(value: Any, *, width: int = 120) -> str:
     """Return JSON text of lines: what fits into *width* stands on one, of the rest each item or member on its own.
 
-    It loads back to an equal value; bytes become base64, and what else JSON cannot hold its `str`. A value that holds
-    itself, has keys that are no text, or is too deep is an `InvalidValueError`. Below eight levels all stands on one
-    line.
+    It loads back to an equal value; bytes become base64, and times, paths, enumerations and the like their `str`.
+    Any other value, one that holds itself, keys that are no text, and too many levels are an `InvalidValueError`.
+    Below eight levels all stands on one line.
     """
     if width < 1:
         raise InvalidValueError(f"width must be 1 or more, got {width}")
@@ -112,10 +119,21 @@ def _without_halves(text: str) -> str:
 
 
 def _in_json(value: Any) -> Any:
-    """Return something in its place that JSON can hold, and from which it can be had again."""
+    """Return something in its place that JSON can hold and from which it can be had again. Raises if there is none."""
     if isinstance(value, (bytes, bytearray, memoryview)):
         return b64encode(value).decode()
-    return dict(value) if isinstance(value, Mapping) else str(value)
+    if (given := as_mapping(value)) is not None:
+        return dict(given)
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    if isinstance(value, (set, frozenset)):
+        return list(value)
+    if isinstance(value, _TOLD_BY_STR):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} is no JSON")
+
+
+_TOLD_BY_STR = (date, time, timedelta, Decimal, complex, UUID, PurePath, Enum)
 
 
 def _line_start(level: int) -> str:

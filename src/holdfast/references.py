@@ -10,9 +10,9 @@ from typing import Any
 
 from holdfast.dialects import Dialect
 from holdfast.history import goes_on
-from holdfast.messages import Block, Reasoning, Text, ToolResult, ToolUse, as_json_text
+from holdfast.messages import Block, Message, Reasoning, Text, ToolResult, ToolUse, as_json_text
 
-__all__ = ["KnownReferences"]
+__all__ = ["KnownReferences", "offloaded_as"]
 
 _MOST = 10_000
 _COMPARED = 200
@@ -20,6 +20,14 @@ _LONGEST_SCAN = 100_000
 # A reference stands between blanks, quotes or brackets. One that holds such itself is looked for as it is.
 _WORD = re.compile(r"[^\s\"'`<>()\[\]{},;|\\]+")
 _TRAILING = ".:!?…"
+
+
+_OFFLOADED = re.compile(r"\[Offloaded as ([^\n]{1,1000}?) : ")
+
+
+def offloaded_as(reference: str) -> str:
+    """Return the words by which a reference is introduced in a conversation, and known again after a restart."""
+    return f"[Offloaded as {reference} : "
 
 
 class KnownReferences:
@@ -79,7 +87,7 @@ class KnownReferences:
         seen = {} if goes_on(self._wires, wires) else self._start_over()
         for wire in wires[len(self._wires) :]:
             _, shown = seen.get(id(wire), (None, None))
-            self._see(wire, self.shown_in(dialect.read(wire).blocks) if shown is None else shown)
+            self._see(wire, self._read(dialect.read(wire)) if shown is None else shown)
         return set(self._counts)
 
     def _start_over(self) -> dict[int, tuple[Any, frozenset[str]]]:
@@ -93,6 +101,14 @@ class KnownReferences:
         self._wires.append(wire)
         self._shown.append(shown)
         self._counts.update(shown)
+
+    def _read(self, message: Message) -> frozenset[str]:
+        """Return what a message shows, and get to know what it says was offloaded."""
+        for text in _texts_in(message.tool_results):
+            for reference in _OFFLOADED.findall(text[:_LONGEST_SCAN]):
+                if reference not in self._tools:
+                    self.add(reference, "")
+        return self.shown_in(message.blocks)
 
     def shown_in(self, blocks: Iterable[Block]) -> frozenset[str]:
         """Return what is shown in these blocks. Of a text of more than 100,000 characters, only so much is read."""

@@ -24,7 +24,7 @@ class Turn:
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self.names: dict[str, str] = {}
+        self.seen: dict[str, tuple[str, int | None]] = {}
         self.decided: set[str] = set()
         self._taken = 0
         self._length = -1
@@ -34,9 +34,13 @@ class Turn:
         if length == self._length:
             return
         self._length = length
-        self.names.clear()
+        self.seen.clear()
         self.decided.clear()
         self._taken = 0
+
+    def see(self, tool_use_id: str, tool_name: str, tokens: int) -> None:
+        """Remember which tool answered a call, and what the answer takes, unless ids repeat: then nobody can tell."""
+        self.seen[tool_use_id] = (tool_name, None if tool_use_id in self.seen else tokens)
 
     def take(self, tokens: int) -> None:
         """Say that a result takes so many tokens, or no longer does."""

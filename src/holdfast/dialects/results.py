@@ -29,14 +29,27 @@ def read_result(given: Any, dialect: Dialect) -> GivenResult:
 
     `GivenResult.write` gives text back as text, and all else in the shape that it came in.
     """
-    if isinstance(given, str):
-        return GivenResult(ToolResult("", (Text(given),)), _as_text)
-    if (wire := as_dict(given)) is not None and (shape := _shape_of(wire)) is not None:
-        if (found := shape.read(wire)) is not None:
-            return found
-    elif isinstance(given, list) and (found_in := _dialect_of_content(given, dialect)) is not None:
+    if (text := _text_in(given)) is not None:
+        return GivenResult(ToolResult("", (Text(text),)), _as_text)
+    if (wire := as_dict(given)) is not None:
+        shape = _shape_of(wire)
+        return (shape.read(wire) if shape is not None else None) or _read_value(wire, given)
+    if isinstance(given, list) and (found_in := _dialect_of_content(given, dialect)) is not None:
         return _read_content(given, found_in)
-    return GivenResult(ToolResult("", (Json(given),)), lambda result: _as_value(result, given))
+    return _read_value(given, given)
+
+
+def _text_in(given: Any) -> str | None:
+    if isinstance(given, (bytes, bytearray)) and b"\0" not in given:
+        try:
+            return given.decode()
+        except UnicodeDecodeError:
+            return None
+    return given if isinstance(given, str) else None
+
+
+def _read_value(value: Any, given: Any) -> GivenResult:
+    return GivenResult(ToolResult("", (Json(value),)), lambda result: _as_value(result, value, given))
 
 
 @dataclass(frozen=True)
@@ -72,6 +85,40 @@ _INSIDE_OF_CONVERSE = _Shape(
 )
 _OF_ANTHROPIC = _Shape(Anthropic(), _in_user_message, _from_user_message)
 _OF_OPENAI = _Shape(OpenAI(), lambda message: message, lambda message: message)
+# OpenAI's Responses, and the Model Context Protocol: read as what is nearest to them, and written back as they were.
+_OF_RESPONSES = _Shape(
+    OpenAI(),
+    lambda wire: {"role": "tool", "tool_call_id": wire["call_id"], "content": wire["output"], "wire": wire},
+    lambda message: {**message["wire"], "output": message["content"]},
+)
+_OF_MCP = _Shape(
+    Anthropic(),
+    lambda wire: _in_user_message(
+        {
+            "type": "tool_result",
+            "tool_use_id": "",
+            "content": [_from_mcp(block) for block in wire["content"]],
+            "is_error": wire.get("isError") is True,
+            "wire": wire,
+        }
+    ),
+    lambda message: {
+        **_from_user_message(message)["wire"],
+        "content": [_into_mcp(block) for block in _from_user_message(message)["content"]],
+    },
+)
+
+
+def _from_mcp(block: Any) -> Any:
+    given = as_mapping(block) or {}
+    if given.get("type") != "image":
+        return block
+    source = {"type": "base64", "media_type": given.get("mimeType"), "data": given.get("data")}
+    return {"type": "image", "source": source, "wire": block}
+
+
+def _into_mcp(block: Any) -> Any:
+    return block.get("wire", block) if isinstance(block, dict) else block
 
 
 def _shape_of(wire: Mapping[str, Any]) -> _Shape | None:
@@ -81,21 +128,42 @@ def _shape_of(wire: Mapping[str, Any]) -> _Shape | None:
         return _INSIDE_OF_CONVERSE
     if wire.get("type") == "tool_result":
         return _OF_ANTHROPIC
+    if wire.get("type") == "function_call_output" and isinstance(wire.get("call_id"), str):
+        return _OF_RESPONSES
+    if isinstance(wire.get("content"), list) and ("isError" in wire or "structuredContent" in wire):
+        return _OF_MCP
     return _OF_OPENAI if wire.get("role") == "tool" else None
 
 
 def _dialect_of_content(given: list[Any], dialect: Dialect) -> Dialect | None:
-    """Return the dialect to read a list of blocks in, which is *dialect* in case of doubt; None if it is other JSON."""
+    """Return the dialect to read a list of blocks in, which is *dialect* in case of doubt; None if it is other JSON.
+
+    A row of some table may well have a ``type`` and a ``text``: a block has no other members than those of its kind.
+    """
     parts = [as_mapping(block) or {} for block in given]
-    if parts and all(part and part.keys() <= _NAMES_IN_CONVERSE for part in parts):
+    if parts and all(len(part) == 1 and part.keys() <= _MEMBERS_IN_CONVERSE for part in parts):
         return _OF_CONVERSE.dialect
-    if parts and all(part.get("type") in _KINDS_OF_OTHERS for part in parts):
+    if parts and all(_is_block(part) for part in parts):
         return _OF_ANTHROPIC.dialect if dialect.name == "converse" else dialect
     return None
 
 
-_NAMES_IN_CONVERSE = {"text", "json", "image", "document"}
-_KINDS_OF_OTHERS = ("text", "image", "document", "image_url", "file", "search_result")
+def _is_block(part: Mapping[str, Any]) -> bool:
+    kind = part.get("type")
+    members = _MEMBERS_BY_KIND.get(kind) if isinstance(kind, str) else None
+    return members is not None and part.keys() <= members and isinstance(part.get(_CONTENT_OF[str(kind)]), _CONTENTS)
+
+
+_MEMBERS_IN_CONVERSE = {"text", "json", "image", "document"}
+_MEMBERS_BY_KIND = {
+    "text": {"type", "text", "citations", "annotations", "cache_control"},
+    "image": {"type", "source", "cache_control"},
+    "document": {"type", "source", "title", "context", "citations", "cache_control"},
+    "image_url": {"type", "image_url"},
+    "file": {"type", "file"},
+}
+_CONTENT_OF = {"text": "text", "image": "source", "document": "source", "image_url": "image_url", "file": "file"}
+_CONTENTS = (str, dict)
 
 
 def _read_content(given: list[Any], dialect: Dialect) -> GivenResult:
@@ -108,9 +176,9 @@ def _as_text(result: ToolResult) -> str:
     return "\n".join(block.text if isinstance(block, Text) else as_json_text(block) for block in result.content)
 
 
-def _as_value(result: ToolResult, given: Any) -> Any:
+def _as_value(result: ToolResult, value: Any, given: Any) -> Any:
     """Return a JSON value as it came, unless it became something else: then as text, which every provider takes."""
     match result.content:
-        case (Json(value),) if value is given:
+        case (Json(unchanged),) if unchanged is value:
             return given
     return _as_text(result)

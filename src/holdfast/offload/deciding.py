@@ -39,13 +39,13 @@ class Deciding:
 
     async def consider(self, tool_name: str, result: ToolResult, tokens: int) -> Offload | None:
         """Offload a result that is too large by itself; None if it stays."""
-        self._turn.names[result.tool_use_id] = tool_name
         limit = None if tool_name in self._own_tools else self._rules.limit_for(tool_name, is_error=result.is_error)
         offload = None
         if limit is not None and tokens > limit:
             offload = await self._offload(tool_name, result, tokens, self._rules.preview_for(limit))
         if offload is None and tool_name not in self._own_tools:
             self._turn.take(tokens)
+        self._turn.see(result.tool_use_id, tool_name, tokens if offload is None else offload.tokens)
         return offload
 
     async def give_up(self, unsent: UnsentResult) -> Offload | None:

@@ -179,7 +179,7 @@ class ContextOffloader:
     async def _fit_turn(self, conversation: Conversation) -> None:
         """Offload unsent results, the largest first, until all of them together fit."""
         dialect, messages = self._dialect_of(conversation), conversation.messages
-        results = unsent_results(messages, dialect, self._estimator, self._turn.names)
+        results = unsent_results(messages, dialect, self._estimator, self._turn.seen)
         total = sum(unsent.tokens for unsent in results)
         for unsent in sorted(results, key=lambda unsent: -unsent.tokens):
             if total <= self._turn.limit:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from holdfast.messages import Block, Text
 from holdfast.offload.plans import OffloadPlan, Storable
+from holdfast.references import offloaded_as
 
 __all__ = ["rendered", "size_of"]
 
@@ -29,9 +30,9 @@ def size_of(content: bytes) -> str:
 
 def _stand_in(storable: Storable, reference: str) -> str:
     lines = f", {storable.lines:,} line{'' if storable.lines == 1 else 's'}" if storable.lines is not None else ""
-    name = f" {storable.name!r:.100}" if storable.name else ""
+    name = f"{storable.name!r:.100}, " if storable.name else ""
     head = (
-        f"[Offloaded as {reference} :{name} {storable.content_type}, {size_of(storable.content)}{lines}, "
+        f"{offloaded_as(reference)}{name}{storable.content_type}, {size_of(storable.content)}{lines}, "
         f"about {storable.tokens:,} tokens."
     )
     if storable.preview is None:

@@ -25,14 +25,22 @@ class UnsentResult:
 
 
 def unsent_results(
-    wires: Sequence[Any], dialect: Dialect, estimator: TokenEstimator, names: Mapping[str, str]
+    wires: Sequence[Any], dialect: Dialect, estimator: TokenEstimator, seen: Mapping[str, tuple[str, int | None]]
 ) -> list[UnsentResult]:
-    """Return the results after the last message of the assistant. *names* are those of tools, by the id of a call."""
+    """Return the results after the last message of the assistant.
+
+    *seen* has the names of tools, and what their answers take where that is known, by the id of a call.
+    """
     last, messages = _after_assistant(wires, dialect)
-    called = {use.id: use.name for use in dialect.read(wires[last]).tool_uses} if messages else {}
-    known = {**called, **names}
+    uses = dialect.read(wires[last]).tool_uses if messages else ()
+    known = {**{use.id: (use.name, None) for use in uses}, **seen}
+
+    def unsent(message: int, number: int, result: ToolResult) -> UnsentResult:
+        name, tokens = known.get(result.tool_use_id, ("", None))
+        return UnsentResult(message, number, name, result, estimator.block(result) if tokens is None else tokens)
+
     return [
-        UnsentResult(last + 1 + at, number, known.get(block.tool_use_id, ""), block, estimator.block(block))
+        unsent(last + 1 + at, number, block)
         for at, message in enumerate(messages)
         for number, block in enumerate(message.blocks)
         if isinstance(block, ToolResult)

@@ -50,7 +50,7 @@ class StoredContents:
         if (known := self._known.get(reference)) is not None:
             self._known.move_to_end(reference)
             return known
-        content, content_type = await self._answered(self._storage.retrieve(reference))
+        content, content_type = await self._retrieved(reference)
         index = await WORKERS.run(LineIndex.of, content)
         known = StoredContent(reference, content_type, index, _is_text(content, content_type))
         self._known[reference] = known
@@ -73,7 +73,7 @@ class StoredContents:
         """Return all of a content."""
         if opened.content is not None:
             return opened.content
-        content, _ = await self._answered(self._storage.retrieve(opened.reference))
+        content, _ = await self._retrieved(opened.reference)
         return content
 
     async def lines(self, opened: StoredContent, first: int, last: int, most_bytes: int) -> list[str]:
@@ -92,8 +92,16 @@ class StoredContents:
 
     async def _part(self, opened: StoredContent, start: int, end: int) -> bytes:
         if opened.content is None and isinstance(self._storage, SupportsRange) and offers(self._storage, SupportsRange):
-            return (await self._answered(self._storage.retrieve_range(opened.reference, start, end))).content
-        return (await self.whole(opened))[start:end]
+            part = await self._answered(self._storage.retrieve_range(opened.reference, start, end))
+            return _checked(getattr(part, "content", None), end - start)
+        return _checked((await self.whole(opened))[start:end], end - start)
+
+    async def _retrieved(self, reference: str) -> tuple[bytes, str]:
+        match await self._answered(self._storage.retrieve(reference)):
+            case (bytes(content), str(content_type)):
+                return content, content_type
+            case other:
+                raise StorageAccessError(f"the storage returned {type(other).__name__} instead of bytes and their type")
 
     async def _answered(self, answer: Awaitable[_T]) -> _T:
         """Return what the storage answers; whatever it raises otherwise is told as a StorageError."""
@@ -111,6 +119,12 @@ class StoredContents:
 def decoded(content: bytes) -> str:
     """Return text for the eyes of a model: what is no UTF-8 is shown as such."""
     return content.decode("utf-8", "replace")
+
+
+def _checked(part: object, size: int) -> bytes:
+    if not isinstance(part, bytes) or len(part) != size:
+        raise StorageAccessError(f"the storage did not return the {size:,} bytes that it was asked for")
+    return part
 
 
 def _lines_in(part: bytes, window: LineWindow, first: int, last: int, is_cut: bool) -> list[str]:

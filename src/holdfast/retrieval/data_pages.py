@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from holdfast.errors import InvalidValueError
 from holdfast.gentle_json import loads_in_steps
 from holdfast.messages import as_json_text
 from holdfast.previews import make_preview
-from holdfast.previews.room import Room
+from holdfast.previews.room import Room, shortened
 from holdfast.retrieval.contents import WORKERS, StoredContent, StoredContents, decoded
-from holdfast.retrieval.pages import go_on_with
+from holdfast.retrieval.pages import fitting, go_on_with
 from holdfast.retrieval.requests import Request
-from holdfast.selection import Table, compile_path, select_rows
+from holdfast.selection import Row, Table, compile_path, select_rows
 
 __all__ = ["path_page", "rows_page"]
 
 _MOST_MATCHES = 1_000
+_SHARE_OF_HEADER = 0.4
 
 
 async def path_page(contents: StoredContents, opened: StoredContent, request: Request, room: Room) -> str:
@@ -38,7 +40,7 @@ def _path_page(content: bytes, request: Request, room: Room) -> str:
     value = _json_in(decoded(content))
     selection = path.select(value, limit=request.offset + _MOST_MATCHES)
     if not selection.matches:
-        return f"[Nothing is selected. {path.explain(value)}]"
+        return fitting(f"[Nothing is selected. {path.explain(value)}]", room)
     matches = selection.matches[request.offset :]
     if not matches:
         raise InvalidValueError(
@@ -87,13 +89,27 @@ def _rows_page(content: bytes, content_type: str, request: Request, room: Room) 
             "columns and where need CSV, TSV or JSON lines, and this is none; use pattern or json_path"
         )
     page = select_rows(table, request.columns, request.where, limit=_MOST_MATCHES, offset=request.offset)
-    head = ",".join(["line", *map(_cell, page.columns)])
+    columns = _fitting_columns(page.columns, room)
+    head = ",".join(["line", *columns])
     room.take(head)
-    shown = room.take_all(",".join([str(row.line), *map(_cell, row.values)]) for row in page.rows)
-    note = f" {table.note}" if table.note else ""
+    shown = room.take_all(_row(row, len(columns)) for row in page.rows)
+    notes = [table.note] if table.note else []
+    if len(columns) < len(page.columns):
+        notes.append(f"[Columns 1–{len(columns):,} of {len(page.columns):,}; name those to see with columns=[…].]")
     if page.rows and not shown:
-        shown = room.take_head([",".join(map(_cell, page.rows[0].values))])
-    return "\n".join([head, *shown, _told(len(shown), request.offset, page.total_matching, "row", True) + note])
+        shown = [fitting(_row(page.rows[0], len(columns)), room)]
+        notes.append(f"[The row is cut; see all of it from line_range={json.dumps({'start': page.rows[0].line})} on.]")
+    return "\n".join([head, *shown, _told(len(shown), request.offset, page.total_matching, "row", True), *notes])
+
+
+def _fitting_columns(columns: Sequence[str], room: Room) -> list[str]:
+    """Return the cells of the header, or of its beginning if it would leave too little room for rows."""
+    cells = [_cell(column) for column in columns]
+    return room.part(_SHARE_OF_HEADER).take_all(cells) or [shortened(cells[0])]
+
+
+def _row(row: Row, width: int) -> str:
+    return ",".join([str(row.line), *map(_cell, row.values[:width])])
 
 
 def _cell(value: Any) -> str:

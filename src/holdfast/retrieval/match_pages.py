@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
@@ -12,7 +12,7 @@ from holdfast.patterns import LineMatch, Matches, Pattern, compile_pattern
 from holdfast.patterns.lines import LineIndex
 from holdfast.previews.room import Room
 from holdfast.retrieval.contents import WORKERS, StoredContent, StoredContents, decoded
-from holdfast.retrieval.pages import Window, go_on_with, selected, text_window
+from holdfast.retrieval.pages import Window, fitting, go_on_with, selected, text_window
 from holdfast.retrieval.requests import Request, Span
 
 __all__ = ["matches_page"]
@@ -59,8 +59,8 @@ class _LineMatches:
         matches = self._search(pattern, first, last, _MOST_KEPT)
         if not matches.lines:
             return self._nothing(matches, first, last)
-        shown, count = self._shown(matches.lines, first, last, room)
-        return "\n".join([*shown, self._told(matches, count, last)])
+        shown, count, context = self._shown(matches.lines, first, last, room)
+        return "\n".join([*shown, self._told(matches, count, last, context)])
 
     def _search(self, pattern: Pattern, first: int, last: int, limit: int) -> Matches:
         return pattern.matching_lines(
@@ -77,28 +77,39 @@ class _LineMatches:
             said += f"; with ignore_case=true, {others:,} do" if others else ""
         return f"[{said}.]"
 
-    def _shown(self, matches: Sequence[LineMatch], first: int, last: int, room: Room) -> tuple[list[str], int]:
-        """Return quotes of as many matches as fit, at least one, as generously as leaves room for all of them."""
+    def _shown(self, matches: Sequence[LineMatch], first: int, last: int, room: Room) -> tuple[list[str], int, int]:
+        """Return quotes of as many matches as fit, at least one, how many those are, and with how much around them.
+
+        They are as generous as leaves room for all of them.
+        """
         for width, context in self._layouts():
             quotes = _Quotes(self.content, self.index, first, last, width, context)
             shown, count = quotes.of(matches, room.part(1.0))
             if count == len(matches):
                 break
-        return (shown, count) if count else ([replace(quotes, width=room.left).line(matches[0])], 1)
+        return (shown, count, context) if count else ([replace(quotes, width=room.left).line(matches[0])], 1, 0)
 
-    def _layouts(self) -> list[tuple[int, int]]:
-        if self.request.context_lines is not None:
-            return [(width, self.request.context_lines) for width in _WIDTHS]
-        return [*((width, _CONTEXT) for width in _WIDTHS), (_WIDTHS[-1], 0)]
+    def _layouts(self) -> Iterator[tuple[int, int]]:
+        context = self._context
+        yield from ((width, context) for width in _WIDTHS)
+        # What the model asked for is only given up where not even one match would fit with it.
+        while context and self.request.context_lines is None:
+            context //= 2
+            yield _WIDTHS[-1], context
 
-    def _told(self, matches: Matches, count: int, last: int) -> str:
+    @property
+    def _context(self) -> int:
+        return _CONTEXT if self.request.context_lines is None else self.request.context_lines
+
+    def _told(self, matches: Matches, count: int, last: int, context: int) -> str:
         """Return what part this is, and how to go on."""
         until = matches.lines[count - 1].line
         more = matches.total > count or matches.counted_to is not None
         counted = f"{count:,} of {matches.total:,} matching lines"
         if matches.counted_to is not None:
             counted += f" up to line {matches.counted_to:,}, where the time was up"
-        part = f"{counted}, of {self.index.lines:,} lines"
+        around = f", with {context} lines around each, as more do not fit" if context < self._context else ""
+        part = f"{counted}, of {self.index.lines:,} lines{around}"
         return f"[{part}; {go_on_with(line_range={'start': until + 1, 'end': last})}]" if more else f"[{part}]"
 
 
@@ -138,7 +149,8 @@ class _Quotes:
         start, end = self.index.bounds(number, number, self.content)
         if end - start <= _LONGEST_CONTEXT:
             return f"{number}: {_text(self.content, start, end)}"
-        return f"{number}: {_text(self.content, start, start + _LONGEST_CONTEXT)}… [{end - start:,} bytes]"
+        cut = _at_character(self.content, start + _LONGEST_CONTEXT, start)
+        return f"{number}: {_text(self.content, start, cut)}… [{end - start:,} bytes]"
 
     def line(self, match: LineMatch) -> str:
         """Return the quote of a matching line, or of a part of it and how to see more."""
@@ -162,10 +174,11 @@ def _matches_in_window(
     found = pattern.matches_in(content, start=len(before), limit=_MOST_IN_ONE_LINE, deadline=deadline)
     starts = _characters_at(content, [*(start for start, _ in found.spans), found.go_on_at or len(content)])
     offset = window.first - len(window.before)
-    shown = room.take_all(
+    quotes = [
         f"character {offset + at:,}> {_excerpt(content, 0, len(content), start, end, _WIDTHS[-1]).text}"
         for (start, end), at in zip(found.spans, starts, strict=False)
-    )
+    ]
+    shown = room.take_all(quotes) or [fitting(quote, room) for quote in quotes[:1]]
     part = f"{len(shown):,} matches in characters {window.first:,}–{window.last:,} of {window.total:,} in {where}"
     if len(shown) == len(found.spans) and found.go_on_at is None:
         return "\n".join([*shown, f"[{part}]"])
@@ -195,10 +208,18 @@ def _excerpt(content: bytes, start: int, end: int, match_start: int, match_end: 
         return _Excerpt(_text(content, start, end), False)
     around = max(width - (match_end - match_start), 0) // 2
     left, right = max(start, match_start - around), min(end, min(match_end, match_start + width) + around)
+    left, right = _at_character(content, left, start), _at_character(content, right, start)
     before, after = "…" if left > start else "", "…" if right < end else ""
     return _Excerpt(f"{before}{_text(content, left, right)}{after}", True)
 
 
+def _at_character(content: bytes, offset: int, earliest: int) -> int:
+    """Return where the character begins in whose midst *offset* may be."""
+    start = offset
+    while earliest < start < len(content) and start > offset - 4 and content[start] & 0xC0 == 0x80:
+        start -= 1
+    return start
+
+
 def _text(content: bytes, start: int, end: int) -> str:
-    # Where a cut went through a character, its halves are left out.
-    return content[start:end].decode("utf-8", "ignore").rstrip("\r\n")
+    return decoded(content[start:end]).rstrip("\r\n")

@@ -16,6 +16,7 @@ __all__ = [
     "NOTES",
     "Window",
     "fitted",
+    "fitting",
     "go_on_with",
     "lines_page",
     "selected",
@@ -93,13 +94,13 @@ async def window_page(
     """
     content, where, again = await selected(contents, opened, lines)
     window = await WORKERS.run(text_window, content, characters)
-    shown = _fitting(window.text, room)
+    shown = fitting(window.text, room)
     following = window.first + len(shown)
     part = f"characters {window.first:,}–{following - 1:,} of {window.total:,} in {where}"
     if following <= window.last:
         part += f"; {go_on_with(**again, characters={'start': following, 'end': window.last})}"
-    if last_line is not None and lines is not None and lines.start < last_line:
-        part += f"; for the lines after it, with {_written(line_range={'start': lines.start + 1, 'end': last_line})}"
+    if lines is not None and lines.start == lines.end and lines.start < (last := last_line or opened.index.lines):
+        part += f"; for the lines after it, with {_written(line_range={'start': lines.start + 1, 'end': last})}"
     return f"{shown}\n[{part}]"
 
 
@@ -151,7 +152,7 @@ def _pieces(content: bytes) -> Iterator[str]:
         yield decoder.decode(content[start : start + _PIECE], final=start + _PIECE >= len(content))
 
 
-def _fitting(text: str, room: Room) -> str:
+def fitting(text: str, room: Room) -> str:
     """Return as much of the beginning of *text* as fits, at least one character."""
     shown = text[: max(room.left * _BYTES_PER_TOKEN, 1)]
     while len(shown) > 1 and (cost := room.cost(shown)) > room.left:

@@ -119,6 +119,8 @@ def _number(name: str, value: Any) -> int:
         return int(value)
     if not isinstance(value, int) or isinstance(value, bool):
         raise InvalidTypeError(f"{name} must be a whole number, got {value!r:.80}")
+    if abs(value) >= 10**15:
+        raise InvalidValueError(f"{name} must be a number of fewer than 16 digits")
     return value
 
 
