@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
@@ -16,7 +16,7 @@ from holdfast.references import KnownReferences
 from holdfast.retrieval.contents import StoredContent, StoredContents
 from holdfast.retrieval.data_pages import path_page, rows_page
 from holdfast.retrieval.events import Retrieved
-from holdfast.retrieval.match_pages import matches_page
+from holdfast.retrieval.match_pages import matches_writer
 from holdfast.retrieval.media import media_block
 from holdfast.retrieval.pages import fitted, lines_page, whole_or_page, window_page
 from holdfast.retrieval.requests import SCHEMA, Request
@@ -70,13 +70,16 @@ class Retrieving:
             opened = await self._contents.open(request.reference)
             if not opened.is_text:
                 return await self._shown(opened, request, tokens)
-            return ToolAnswer(await fitted(partial(self._page, opened, request), tokens, self._estimator.text))
+            return ToolAnswer(await fitted(await self._writer(opened, request), tokens, self._estimator.text))
         except KeyError as error:
             return ToolAnswer(await self._not_found(request.reference, error), is_error=True)
 
-    async def _page(self, opened: StoredContent, request: Request, room: Room) -> str:
+    async def _writer(self, opened: StoredContent, request: Request) -> Callable[[Room], Awaitable[str]]:
         if request.pattern is not None:
-            return await matches_page(self._contents, opened, request, room)
+            return await matches_writer(self._contents, opened, request)
+        return partial(self._page, opened, request)
+
+    async def _page(self, opened: StoredContent, request: Request, room: Room) -> str:
         if request.json_path is not None:
             return await path_page(self._contents, opened, request, room)
         if request.asks_for_rows:
