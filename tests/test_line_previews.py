@@ -91,6 +91,25 @@ def test_what_all_lines_of_a_log_share_is_said_once() -> None:
     assert shown.count("host") <= 7
 
 
+def test_an_error_is_found_in_a_log_of_any_length() -> None:
+    lines = [f"2024-03-01 10:00:00 host app: request {at} took {at % 97} ms" for at in range(60_000)]
+    lines[45_678] = "2024-03-01 10:00:00 host app: Fatal: the reactor is on fire"
+    shown = _shown("\n".join(lines), "log")
+    assert "45679: host app: Fatal: the reactor is on fire" in shown
+    assert "×59,999" in shown
+
+
+def test_lines_of_too_many_kinds_are_not_all_looked_at_and_that_is_said() -> None:
+    def word(at: int) -> str:
+        return "".join(chr(ord("g") + digit) for digit in (at // 324, at // 18 % 18, at % 18))
+
+    lines = [
+        f"2024-03-01 10:00:00 {word(at)} met {word(at * 7 % 5_000)} at {word(at * 3 % 5_000)}" for at in range(5_000)
+    ]
+    shown = _shown("\n".join(lines), "log")
+    assert re.search(r"other lines, [\d,]+ kinds?, [\d,]+ lines not looked at:", shown)
+
+
 def test_an_access_log_is_counted_by_status_and_path() -> None:
     line = '10.0.0.{0} - - [01/Mar/2024:10:00:00 +0000] "GET {1} HTTP/1.1" {2} {3} "-" "Browser/1.0"\n'
     usual = [line.format(at % 9, "/index.html", 200, 512) for at in range(900)]
@@ -284,6 +303,11 @@ def test_words_that_occur_once_are_listed_by_line() -> None:
     shown = _shown(content, "text", 500)
     assert "words that occur once" in shown
     assert sum(word + other in shown for word in words for other in "xyz") > 12
+
+
+def test_words_of_a_part_are_said_to_be_of_a_part() -> None:
+    content = "".join(f"line {at} tells of thing{at} and the usual rest of it\n" for at in range(30_000))
+    assert re.search(r"words that occur once in the \d+% that was looked at", _shown(content, "text"))
 
 
 def test_base64_is_named_with_its_size_and_what_it_holds() -> None:

@@ -141,6 +141,19 @@ def test_a_csv_whose_first_column_is_a_time_is_a_table() -> None:
     assert detect_kind("when,count,size\n" + rows) == "CSV"
 
 
+def test_encoded_text_is_base64_however_few_letters_it_has() -> None:
+    assert detect_kind("QUJD" * 1_000_000) == "base64"
+    assert detect_kind("ACGT" * 100_000) != "base64"
+
+
+def test_one_huge_line_with_a_colon_is_no_yaml() -> None:
+    assert detect_kind("lambda x: " + "x + " * 10_000 + "1") != "YAML"
+
+
+def test_a_content_type_that_names_a_source_decides_over_what_looks_like_yaml() -> None:
+    assert detect_kind("def f():\n" * 100, "text/x-python") == "Python source"
+
+
 def test_small_content_needs_no_preview() -> None:
     assert make_preview("short") is None
     assert make_preview("") is None
@@ -252,6 +265,11 @@ _LARGE = {
     "dots": lambda: (" ... " * 300 + "\n") * 1_000,
     "words of tests": lambda: 'FAILED a::b - x\nE   y\n  File "z", line 1\n' * 8_000 + "=== 1 failed in 1s ===\n",
     "logs": lambda: _LOG * 25,
+    "blank lines": lambda: "def f():\n    return 1\n" * 90 + "\n" * 5_000_000,
+    "headings": lambda: "<!doctype html>" + "<h1>" * 1_000_000,
+    "rows of two cells": lambda: "a,b\n" * 1_000_000,
+    "empty rows": lambda: "{}\n" * 1_000_000,
+    "JSON that was cut": lambda: "[" + '{"a": 1}, ' * 300_000,
     "listings": lambda: "".join(f"d{at}/f{at}.py\n" for at in range(15_000)),
 }
 

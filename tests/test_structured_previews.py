@@ -71,6 +71,11 @@ def test_an_item_that_is_cut_says_so():
     assert first.endswith("… [cut]")
 
 
+def test_of_very_many_values_some_are_looked_at_and_that_is_said():
+    preview = shown(preview_json, json.dumps([{"id": n} for n in range(9_000)]))
+    assert "$[]: list of 9,000; 9,000 objects, 3,000 of 9,000 looked at" in preview
+
+
 def test_an_object_used_as_a_map_shows_keys_of_the_whole_range_and_one_shape():
     users = {f"user_{n:04}": {"name": f"Name {n}", "age": n} for n in range(500)}
     preview = shown(preview_json, json.dumps(users))
@@ -120,6 +125,22 @@ def test_json_lines_tell_their_rows_and_count_what_is_no_json():
     assert any(number == 200 for number, _ in numbered_lines(preview))
 
 
+def test_of_very_many_rows_some_are_looked_at_and_that_is_said():
+    preview = shown(preview_json_lines, "\n".join(json.dumps({"at": n}) for n in range(9_000)))
+    assert re.match(r"JSON lines, 9,000 lines, of which 2,00\d were looked at", preview)
+    assert any(number == 9_000 for number, _ in numbered_lines(preview))
+
+
+def test_values_that_occur_once_are_listed_by_row_however_long_the_rows_are():
+    rows = [{"id": f"order-{n * 7919}", "same": "usual words " * 60, "total": n * 1_000_003} for n in range(200)]
+    preview = shown(preview_json_lines, "\n".join(map(json.dumps, rows)))
+    listed = preview.partition("words that occur once")[2]
+    for name in ("id", "total"):
+        found = [n for n, row in enumerate(rows) if re.search(rf"\b{row[name]}\b", listed)]
+        assert len(found) > 20
+        assert found[0] < 40 < 160 < found[-1]
+
+
 def test_lines_of_which_most_are_no_json_have_no_preview_as_json_lines():
     assert preview_json_lines('{"a": 1}\nno\nno\nno\n', Room(500)) is None
 
@@ -153,6 +174,11 @@ def test_a_quote_that_is_never_closed_does_not_swallow_the_table():
 def test_a_cell_beyond_the_limit_of_the_csv_module_is_read():
     rows = ["id,text", *(f'{n},"{"x" * 200_000}"' for n in range(3))]
     assert shown(preview_table, "\n".join(rows)).startswith("table, 3 rows, 2 columns")
+
+
+def test_of_a_very_long_table_the_rows_are_counted_and_some_are_looked_at():
+    preview = shown(preview_table, "\n".join(["id,name", *(f"{n},name {n}" for n in range(9_000))]))
+    assert re.match(r"table, 9,000 rows \(2,\d\d\d of them looked at\), 2 columns", preview)
 
 
 def test_numbers_with_leading_zeros_stay_as_they_are_written():
@@ -241,6 +267,18 @@ def test_markup_that_is_never_closed_is_read_as_far_as_it_goes():
 
 def test_a_sign_inside_a_quoted_value_does_not_end_the_tag():
     assert "b>" not in shown(preview_html, '<p><img alt="a>b">text here</p>')
+
+
+def test_a_very_large_page_is_read_in_pieces_and_its_headings_are_from_all_over_it():
+    parts = "".join(
+        f"<h2>Part {n}</h2>\n<p>some <b>text</b> here</p>\n<script>hidden{n}()</script>\n" for n in range(3_000)
+    )
+    preview = shown(preview_html, f"<html>{parts}</html>")
+    assert re.search(r"text from [\d.]+% of the page", preview)
+    numbers = [number for number, quoted in numbered_lines(preview) if quoted.startswith("## Part")]
+    assert all(f"{number}: ## Part {(number - 1) // 3}" in preview.split("\n") for number in numbers)
+    assert numbers[0] < 1_000 < 8_000 < numbers[-1]
+    assert "hidden" not in preview
 
 
 # Source code

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from holdfast.previews.quoting import at_most, counted, evenly
+from holdfast.previews.quoting import at_most, counted, counted_lines, evenly, some_of, written
 from holdfast.previews.room import Room, shortened
 
 __all__ = ["preview_access_log"]
@@ -37,8 +37,9 @@ def preview_access_log(lines: Sequence[str], room: Room) -> str | None:
     """Return counts of statuses, clients and paths, and requests told shortly; None if these are no requests."""
     if not _looks_like_one(lines):
         return None
-    requests = [request for number, line in enumerate(lines, 1) if (request := _read(number, line))]
-    said = room.take_all(_counts(lines, requests))
+    filled = written(lines)
+    requests = [request for index in some_of(filled) if (request := _read(index + 1, lines[index]))]
+    said = room.take_all(_counts(counted_lines(lines, filled), requests))
     said += _told("failed requests", _first_of_each([r for r in requests if r.status >= "400"]), room, 0.25)
     said += _agents(requests, room)
     said += _told("paths asked for only once", _asked_once(requests), room, 1.0)
@@ -55,8 +56,8 @@ def _read(number: int, line: str) -> _Request | None:
     return _Request(number, *(part or "" for part in found.groups())) if found else None
 
 
-def _counts(lines: Sequence[str], requests: Sequence[_Request]) -> Iterable[str]:
-    yield f"{counted(len(lines), 'line')}, requests to a web server, {requests[0].time} to {requests[-1].time}"
+def _counts(lines: str, requests: Sequence[_Request]) -> Iterable[str]:
+    yield f"{lines}, requests to a web server, {requests[0].time} to {requests[-1].time}"
     for name, values in (
         ("statuses", [request.status for request in requests]),
         ("methods", [request.method for request in requests]),

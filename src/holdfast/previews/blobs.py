@@ -9,7 +9,7 @@ import re
 from holdfast.previews.quoting import at_most, counted, lines_of
 from holdfast.previews.room import Room
 
-__all__ = ["preview_blob", "preview_long_lines"]
+__all__ = ["encodes_text", "preview_blob", "preview_long_lines"]
 
 _DATA_URL = re.compile(r"\s*data:([\w/+.-]{0,100})((?:;[\w=-]{1,60}){0,4}),")
 _BASE64_START = re.compile(r"[A-Za-z0-9+/_=\s-]{100}")
@@ -77,7 +77,18 @@ def _encoded(text: str) -> str | None:
 
 def _is_base64(body: str) -> bool:
     middle = body[len(body) // 2 :][:100]
-    return all(map(_BASE64_START.fullmatch, (body[:100], middle.ljust(100, "=")))) and _MIXED.search(middle) is not None
+    return all(map(_BASE64_START.fullmatch, (body[:100], middle.ljust(100, "=")))) and (
+        _MIXED.search(middle) is not None or encodes_text(body[:400])
+    )
+
+
+def encodes_text(start: str) -> bool:
+    """Say whether what begins like this is text in base64. Few other texts without blanks decode to ASCII."""
+    return _is_ascii_text(_decoded(start))
+
+
+def _is_ascii_text(data: bytes) -> bool:
+    return bool(data) and all(32 <= byte < 127 or byte in b"\t\r\n" for byte in data[:100])
 
 
 def _described(data: bytes, size: int) -> str:
@@ -85,7 +96,7 @@ def _described(data: bytes, size: int) -> str:
     kind = next((kind for magic, kind in _MAGIC if data.startswith(magic)), None)
     if kind is None and data[4:8] == b"ftyp":
         kind = "MP4 or HEIF"
-    if kind is None and data and all(32 <= byte < 127 or byte in b"\t\r\n" for byte in data[:100]):
+    if kind is None and _is_ascii_text(data):
         kind = f"text that begins {data[:60].decode('ascii')!r}"
     return f"{about}, {kind or 'of unknown kind'}"
 
@@ -109,6 +120,8 @@ def _unhexed(start: str) -> bytes:
 def preview_long_lines(text: str, room: Room) -> str | None:
     """Return windows spread over the text; None if most of it is lines of usual length."""
     lines = lines_of(text)
+    if max(map(len, lines), default=0) < _LONG_LINE:
+        return None
     long = sorted(
         (number for number, line in enumerate(lines, 1) if len(line) >= _LONG_LINE), key=lambda n: -len(lines[n - 1])
     )

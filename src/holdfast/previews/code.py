@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from holdfast.previews.declarations import Declaration, declarations, imports
+from holdfast.previews.declarations import MOST_IMPORTING, Declaration, declarations, imports
 from holdfast.previews.languages import source_kind
 from holdfast.previews.python_outline import python_declarations
-from holdfast.previews.quoting import at_most, counted, evenly, lines_of
+from holdfast.previews.quoting import at_most, counted, counted_lines, evenly, lines_of, some_of, written
 from holdfast.previews.room import Room, shortened
 from holdfast.previews.sampling import sample_of
-from holdfast.previews.telling import Found, telling, with_rare_words
+from holdfast.previews.telling import Found, numbered, telling, with_rare_words
 
 __all__ = ["preview_code"]
 
@@ -33,21 +33,24 @@ def preview_code(text: str, room: Room) -> str | None:
     if _is_minified(lines, len(text)):
         return None
     kind = source_kind(sample_of(text)) or "source"
+    filled = written(lines)
     found = python_declarations(text) if kind.startswith("Python") else None
-    declared = declarations(lines, kind) if found is None else found
-    return with_rare_words(lambda part: _written(kind, lines, declared, part), lines, room)
+    declared = declarations(lines, some_of(filled), kind) if found is None else found
+    return with_rare_words(lambda part: _written(kind, lines, filled, declared, part), lines, room)
 
 
-def _written(kind: str, lines: Sequence[str], declared: Sequence[Declaration], room: Room) -> list[str]:
-    said = room.take_all([f"{kind}, {counted(len(lines), 'line')}, {counted(len(declared), 'declaration')}"])
+def _written(
+    kind: str, lines: Sequence[str], filled: Sequence[int], declared: Sequence[Declaration], room: Room
+) -> list[str]:
+    said = room.take_all([f"{kind}, {counted_lines(lines, filled)}, {counted(len(declared), 'declaration')}"])
     imported = room.take_all([*_about(lines), *_imports(lines, kind)])
     outline = _outline(declared, room)
-    told = telling(_others(lines, declared), room) if room.take("other lines:") else []
+    told = telling(_others(lines, filled, declared), room) if room.take("other lines:") else []
     return [*said, *imported, *outline, *(["other lines:", *told] if told else [])]
 
 
 def _is_minified(lines: Sequence[str], size: int) -> bool:
-    return sum(len(line) for line in lines if len(line) > _LONG_LINE) > _LONG_SHARE * size
+    return sum([length for length in map(len, lines) if length > _LONG_LINE]) > _LONG_SHARE * size
 
 
 def _about(lines: Sequence[str]) -> list[str]:
@@ -63,33 +66,30 @@ def _about(lines: Sequence[str]) -> list[str]:
 
 def _imports(lines: Sequence[str], kind: str) -> list[str]:
     names = imports(lines, kind)
-    return [f"imports: {shortened(at_most(names, 60), _IMPORTS)}"] if names else []
+    where = f" of the first {MOST_IMPORTING:,} lines" if len(lines) > MOST_IMPORTING else ""
+    return [f"imports{where}: {shortened(at_most(names, 60), _IMPORTS)}"] if names else []
 
 
 def _outline(declared: Sequence[Declaration], room: Room) -> list[str]:
     """Take all signatures if they fit, else all names, else names from everywhere."""
     part = room.part(_OUTLINE)
     for longest in (_LONGEST_SIGNATURE, _SHORT_SIGNATURE):
-        lines = [f"{one.number}: {'  ' * one.depth}{shortened(one.signature, longest)}" for one in declared]
-        if _cost(lines, part) <= part.left:
-            return room.take_all(lines)
+        lines = (f"{one.number}: {'  ' * one.depth}{shortened(one.signature, longest)}" for one in declared)
+        if len(told := room.part(_OUTLINE).take_all(lines)) == len(declared):
+            return room.take_all(told)
     few = _most_that_fit(declared, part)
-    lines = _grouped([declared[index] for index in evenly(len(declared), few)])
+    grouped = _grouped([declared[index] for index in evenly(len(declared), few)])
     missing = [f"… {counted(len(declared) - few, 'declaration')} left out …"] if few < len(declared) else []
-    return room.take_all([*lines, *missing])
+    return room.take_all([*grouped, *missing])
 
 
 def _most_that_fit(declared: Sequence[Declaration], room: Room) -> int:
-    low, high = 0, len(declared)
+    low, high = 0, min(len(declared), max(room.left, 0))
     while low < high:
         middle = (low + high + 1) // 2
         lines = _grouped([declared[index] for index in evenly(len(declared), middle)])
-        low, high = (middle, high) if _cost(lines, room) <= room.left else (low, middle - 1)
+        low, high = (middle, high) if sum(map(room.cost, lines)) <= room.left else (low, middle - 1)
     return low
-
-
-def _cost(lines: Sequence[str], room: Room) -> int:
-    return sum(map(room.cost, lines))
 
 
 def _grouped(declared: Sequence[Declaration]) -> list[str]:
@@ -107,10 +107,6 @@ def _grouped(declared: Sequence[Declaration]) -> list[str]:
     return lines
 
 
-def _others(lines: Sequence[str], declared: Sequence[Declaration]) -> list[Found]:
+def _others(lines: Sequence[str], filled: Sequence[int], declared: Sequence[Declaration]) -> list[Found]:
     known = {one.number for one in declared}
-    return [
-        (str(number), line[:_LONGEST_READ])
-        for number, line in enumerate(lines, start=1)
-        if number not in known and len(line.strip()) > 3
-    ]
+    return numbered(lines, [index for index in filled if index + 1 not in known and len(lines[index]) > 3])

@@ -13,6 +13,7 @@ _SPACE = re.compile(r"[ \t\n\r]*")
 _COMMA = re.compile(r"[ \t\n\r]*,[ \t\n\r]*")
 _COLON = re.compile(r"[ \t\n\r]*:[ \t\n\r]*")
 _DEEPEST = 8
+_MANY = 100_000
 
 
 def read_until_cut(text: str) -> tuple[Any, int]:
@@ -38,13 +39,24 @@ def _value(text: str, position: int, level: int) -> tuple[Any, int] | None:
 
 
 def _items(text: str, position: int, level: int) -> tuple[list[Any], int]:
-    items: list[Any] = []
-    start: int | None = _after(_SPACE, text, position)
+    items, position = _run(text, position)
+    start: int | None = _after(_COMMA if items else _SPACE, text, position)
     while start is not None and (found := _value(text, start, level + 1)):
         value, position = found
         items.append(value)
         start = _after(_COMMA, text, position)
     return items, position
+
+
+def _run(text: str, position: int) -> tuple[list[Any], int]:
+    """Read at once what stands before the last comma between objects, if these are many whole items; else nothing."""
+    end = text.rfind("},", position) + 1
+    if end - position < _MANY:
+        return [], position
+    try:
+        return json.loads(f"[{text[position:end]}]"), end
+    except (ValueError, RecursionError):
+        return [], position
 
 
 def _members(text: str, position: int, level: int) -> tuple[dict[str, Any], int]:

@@ -6,11 +6,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-__all__ = ["Declaration", "declarations", "imports"]
+__all__ = ["MOST_IMPORTING", "Declaration", "declarations", "imports"]
 
 _LONGEST = 300
 _DEEPEST = 2
 _MOST_COLUMNS = 40
+MOST_IMPORTING = 2_000
+"""In how many lines imports are looked for."""
 
 
 @dataclass(frozen=True)
@@ -68,43 +70,65 @@ _NO_COLUMN = frozenset(
 )
 
 
-def declarations(lines: Sequence[str], kind: str) -> list[Declaration]:
-    """Return what is declared in a source of that kind, such as 'Go source', line by line."""
+def declarations(lines: Sequence[str], indices: Sequence[int], kind: str) -> list[Declaration]:
+    """Return what lines declare in a source of that kind, such as 'Go source'; what is local is left out."""
     language = kind.removesuffix(" source")
     pattern = _PATTERNS.get(language, _PATTERNS[""])
-    found = [one for number, line in enumerate(lines, start=1) if (one := _declared(pattern, number, line))]
-    return [_with_columns(one, lines) for one in found] if language == "SQL" else _nested(found)
+    if language == "SQL":
+        found = _declared_at(pattern, lines, indices, 0)
+        return [_with_columns(one, lines) for one in found]
+    return _outer(pattern, lines, indices)
 
 
 def imports(lines: Sequence[str], kind: str) -> list[str]:
-    """Return the names of what is imported, each once, in their order."""
+    """Return the names of what is imported in the first 2,000 lines, each once, in their order."""
     if kind.startswith(("SQL", "CSS", "shell")):
         return []
-    found = (_IMPORT.match(_single_spaced(line)) for line in lines)
+    found = (_IMPORT.match(_single_spaced(line)) for line in lines[:MOST_IMPORTING] if line)
     names = [next(name for name in match.groups() if name) for match in found if match and any(match.groups())]
     return list(dict.fromkeys(names))
 
 
+def _outer(pattern: re.Pattern[str], lines: Sequence[str], indices: Sequence[int]) -> list[Declaration]:
+    """Return the declarations of the two outermost levels at which there are any. Deeper lines are not even read."""
+    found: list[Declaration] = []
+    level = 0
+    for equal in _by_indent(lines, indices):
+        if level < _DEEPEST and (declared := _declared_at(pattern, lines, equal, level)):
+            found += declared
+            level += 1
+    return sorted(found, key=lambda one: one.number)
+
+
+def _by_indent(lines: Sequence[str], indices: Sequence[int]) -> Iterator[list[int]]:
+    """Yield the indices of the lines that are equally far indented, from the outermost ones on."""
+    by_indent: dict[int, list[int]] = {}
+    for index in indices:
+        by_indent.setdefault(len(lines[index]) - len(lines[index].lstrip()), []).append(index)
+    yield from (by_indent[indent] for indent in sorted(by_indent))
+
+
+def _declared_at(
+    pattern: re.Pattern[str], lines: Sequence[str], indices: Sequence[int], depth: int
+) -> list[Declaration]:
+    return [one for index in indices if (one := _declared(pattern, index + 1, lines[index], depth))]
+
+
 def _single_spaced(line: str) -> str:
-    return " ".join(line[:_LONGEST].split())
+    bare = line[:_LONGEST].strip()
+    return " ".join(bare.split()) if "  " in bare or "\t" in bare else bare
 
 
-def _declared(pattern: re.Pattern[str], number: int, line: str) -> Declaration | None:
+def _declared(pattern: re.Pattern[str], number: int, line: str, depth: int) -> Declaration | None:
     bare = _single_spaced(line)
     match = pattern.match(bare)
-    owner = match.groupdict().get("owner") or "" if match else ""
-    name = next((found for found in match.groups()[bool(owner) :] if found), "") if match else ""
+    if match is None:
+        return None
+    owner = match.groupdict().get("owner") or ""
+    name = next((found for found in match.groups()[bool(owner) :] if found), "")
     if not name or name in _NO_NAMES:
         return None
-    indent = len(line) - len(line.lstrip())
-    return Declaration(number, indent, " ".join(name.split()), bare.rstrip(" {:("), owner)
-
-
-def _nested(found: Sequence[Declaration]) -> list[Declaration]:
-    """Return the declarations with their depth counted in levels, not in columns; local ones are left out."""
-    columns = sorted({one.depth for one in found})[:_DEEPEST]
-    levels = {column: level for level, column in enumerate(columns)}
-    return [replace(one, depth=levels[one.depth]) for one in found if one.depth in levels]
+    return Declaration(number, depth, " ".join(name.split()), bare.rstrip(" {:("), owner)
 
 
 def _with_columns(table: Declaration, lines: Sequence[str]) -> Declaration:

@@ -18,6 +18,7 @@ _GIT_FILE = re.compile(r"diff --git (?:a/)?(.{1,1000}?) (?:b/)?\S{1,1000}$")
 _FILE = re.compile(r"(?:\+\+\+|---) (?:[ab]/)?([^\t\n]{1,1000})")
 _HUNK = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@ ?(.{0,200})")
 _NOTES = ("new file", "deleted file", "rename to", "rename from", "Binary files", "similarity index", "copy from")
+_MARKS = frozenset(["+", "-", " ", "\\", ""])
 _LONGEST_PLACE = 70
 _FILES, _PLACES, _WORDS = 0.4, 0.25, 0.6
 _COMMON = 3
@@ -48,46 +49,58 @@ def preview_diff(text: str, room: Room) -> str | None:
     said = room.take_all([f"{counted(len(files), 'file')}, +{added:,} -{removed:,}, {counted(len(lines), 'line')}"])
     said += _told_files(files, room)
     said += _told_places(files, room)
-    inside = set(changed)
-    words = rare_words([line if index in inside else "" for index, line in enumerate(lines)], room, _WORDS, said)
-    if changed and room.take(title := "changed lines:"):
-        said += [title, *said_kinds(commonest_then_rarest(kinds_of(lines, changed), _COMMON), lines, room)]
+    words = rare_words(lines, room, _WORDS, said, changed)
+    found = kinds_of(lines, changed)
+    if changed and room.take(title := f"changed lines, {found.told()}:"):
+        said += [title, *said_kinds(commonest_then_rarest(found.kinds, _COMMON), lines, room)]
     return "\n".join([*said, *words])
 
 
 def _read(lines: Sequence[str], changed: list[int]) -> list[_File]:
     """Return the files of a diff, and collect the indices of the lines that changed."""
     files: list[_File] = []
-    old = new = 0
-    for index, line in enumerate(lines):
-        if (old > 0 or new > 0) and line[:1] in ("+", "-", " ", "\\", ""):
-            old -= line[:1] in ("-", " ", "")
-            new -= line[:1] in ("+", " ", "")
-            _count(files[-1], line)
-            if line[:1] in ("+", "-") and len(line) > 3:
-                changed.append(index)
-        elif (hunk := _HUNK.match(line)) and files:
-            old, new = int(hunk[2] or 1), int(hunk[4] or 1)
-            files[-1].places.append((index + 1, hunk[5].strip()))
+    index = 0
+    while index < len(lines):
+        line = lines[index]
+        index += 1
+        if line.startswith("@@") and files and (hunk := _HUNK.match(line)):
+            files[-1].places.append((index, hunk[5].strip()))
+            index = _read_hunk(files[-1], lines, index, (int(hunk[2] or 1), int(hunk[4] or 1)), changed)
         else:
-            _read_header(files, index, line)
+            _read_header(files, index - 1, line)
     return files
 
 
-def _count(file: _File, line: str) -> None:
-    file.added += line.startswith("+")
-    file.removed += line.startswith("-")
+def _read_hunk(file: _File, lines: Sequence[str], start: int, sizes: tuple[int, int], changed: list[int]) -> int:
+    """Count what a hunk adds and removes, and return where it ends: when it has as many lines as its head says."""
+    old, new = sizes
+    for index in range(start, len(lines)):
+        mark = lines[index][:1]
+        if (old <= 0 and new <= 0) or mark not in _MARKS:
+            return index
+        if mark == "+":
+            new -= 1
+            file.added += 1
+        elif mark == "-":
+            old -= 1
+            file.removed += 1
+        elif mark != "\\":
+            old, new = old - 1, new - 1
+            continue
+        if mark != "\\" and len(lines[index]) > 3:
+            changed.append(index)
+    return len(lines)
 
 
 def _read_header(files: list[_File], index: int, line: str) -> None:
     """Take what stands before a file's hunks; without git's own line, the file begins at '---'."""
-    if named := _GIT_FILE.match(line):
+    if line.startswith("diff ") and (named := _GIT_FILE.match(line)):
         files.append(_File(named[1], index + 1))
-    elif (named := _FILE.match(line)) and line.startswith("---"):
+    elif line.startswith("--- ") and (named := _FILE.match(line)):
         if not files or files[-1].places:
             files.append(_File(named[1], index + 1))
-    elif named and files and named[1] != "/dev/null":
-        files[-1].path = named[1].strip()
+    elif line.startswith("+++ ") and files and (named := _FILE.match(line)):
+        files[-1].path = named[1].strip() if named[1] != "/dev/null" else files[-1].path
     elif files and line.startswith(_NOTES):
         files[-1].notes.append(line.split(" and ")[0] if line.startswith("Binary") else " ".join(line.split()[:2]))
 

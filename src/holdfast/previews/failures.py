@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from holdfast.previews.line_kinds import commonest_then_rarest, kinds_of, said_kinds
-from holdfast.previews.quoting import counted, lines_of, quoted, take_quotes, without_colours
+from holdfast.previews.quoting import (
+    counted,
+    counted_lines,
+    lines_of,
+    quoted,
+    some_of,
+    take_quotes,
+    without_colours,
+    written,
+)
 from holdfast.previews.rare_words import rare_words
 from holdfast.previews.room import Room
 
@@ -40,28 +49,33 @@ _TOP_PART = re.compile(r"=+ (?:FAILURES|ERRORS|short test summary|warnings summa
 # Tools cut the reason to the width of the terminal, each time elsewhere.
 _CUT_REASON = re.compile(r" - [^-]{0,40}\.\.\.$")
 _RULER = re.compile(r"([_=*~#-])\1{3,} ?| ?([_=*~#-])\2{3,}")
-_RULERS = tuple(mark * 4 for mark in "_=*~#-")
+_HAS_RULER = re.compile(r"____|====|\*\*\*\*|~~~~|####|----")
 _SHARES = {
     "failed": 0.3,
     "details of": 0.35,
     "errors": 0.5,
     "where": 0.35,
-    "skipped and warnings": 0.3,
+    "skipped": 0.3,
     "other lines": 0.6,
 }
-_PATTERNS = (
-    ("summary", _SUMMARY),
-    ("failed", _FAILED),
-    ("errors", _RAISED),
-    ("where", _FRAME),
-    ("skipped and warnings", _SKIPPED),
+_CLASSES = re.compile(
+    "|".join(
+        f"(?P<{name}>{pattern.pattern})"
+        for name, pattern in (
+            ("summary", _SUMMARY),
+            ("failed", _FAILED),
+            ("errors", _RAISED),
+            ("where", _FRAME),
+            ("skipped", _SKIPPED),
+        )
+    )
 )
 _VERDICTS = {
     "FAIL": "failed",
     "ERROR": "failed",
     "FAILED": "failed",
-    "skipped": "skipped and warnings",
-    "expected": "skipped and warnings",
+    "skipped": "skipped",
+    "expected": "skipped",
 }
 _MOST_SUMMARIES, _LAST, _COMMON = 8, 2, 3
 _MOST_LOCATED, _NEXT = 3, 2
@@ -71,10 +85,12 @@ _LONGEST_LINE, _LONGEST_SUMMARY = 1_000, 200
 def preview_failures(text: str, room: Room) -> str | None:
     """Return the summary, the tests that failed, the errors, the frames next to them, and what else there is."""
     lines = [without_colours(line[:_LONGEST_LINE]) for line in lines_of(text)]
-    classes = _classified(lines)
+    filled = written(lines)
+    classes = _classified(lines, looked_at := some_of(filled))
     near = _frames_next_to(classes.get("errors", []), classes.get("where", []))
-    lines = [_tidied(line) for line in lines]
-    said = room.take_all([counted(len(lines), "line")])
+    for index in looked_at:
+        lines[index] = _tidied(lines[index])
+    said = room.take_all([counted_lines(lines, filled)])
     said += room.within(0.3, lambda part: _summary(classes.get("summary", []), lines, part))
     for name, share in _SHARES.items():
         if name == "where" and near:
@@ -85,19 +101,19 @@ def preview_failures(text: str, room: Room) -> str | None:
 
 def _tidied(line: str) -> str:
     line = _CUT_REASON.sub("", line) if line.endswith("...") else line
-    return _RULER.sub("", line) if any(ruler in line for ruler in _RULERS) else line
+    return _RULER.sub("", line) if _HAS_RULER.search(line) else line
 
 
-def _classified(lines: Sequence[str]) -> dict[str, list[int]]:
+def _classified(lines: Sequence[str], indices: Iterable[int]) -> dict[str, list[int]]:
     """Return the indices of the lines of each class. What passed has details too, which are no failures."""
     classes: dict[str, list[int]] = {}
     passed = False
-    for index, line in enumerate(lines):
-        if _PART.match(line):
+    for index in indices:
+        line = lines[index]
+        if line.startswith("====") and _PART.match(line):
             passed = "PASSES" in line or (passed and not _TOP_PART.match(line))
-        if line.strip():
-            name = _class_of(line)
-            classes.setdefault("other lines" if passed and name == "details of" else name, []).append(index)
+        name = _class_of(line)
+        classes.setdefault("other lines" if passed and name == "details of" else name, []).append(index)
     return classes
 
 
@@ -107,7 +123,7 @@ def _class_of(line: str) -> str:
     if _SECTION.match(line):
         return "details of"
     bare = line.lstrip("= ") if line.startswith("==") else line
-    return next((name for name, pattern in _PATTERNS if pattern.match(bare)), "other lines")
+    return (found.lastgroup or "") if (found := _CLASSES.match(bare)) else "other lines"
 
 
 def _frames_next_to(errors: Sequence[int], frames: Sequence[int]) -> list[int]:
@@ -124,8 +140,10 @@ def _summary(summaries: Sequence[int], lines: Sequence[str], room: Room) -> list
 
 
 def _told(name: str, indices: Sequence[int], lines: Sequence[str], room: Room, share: float) -> list[str]:
-    kinds = commonest_then_rarest(kinds_of(lines, indices), _COMMON)
-    title = f"{name}, {counted(len(indices), 'line')}, {counted(len(kinds), 'kind')}:"
+    found = kinds_of(lines, indices)
+    kinds = commonest_then_rarest(found.kinds, _COMMON)
+    heading = {"skipped": "skipped and warnings"}.get(name, name)
+    title = f"{heading}, {counted(len(indices), 'line')}, {found.told()}:"
     if not kinds or not room.take(title):
         return []
     return [title, *room.within(share, lambda part: said_kinds(kinds, lines, part, others=0.5))]

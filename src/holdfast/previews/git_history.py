@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from holdfast.previews.groups import scattered
 from holdfast.previews.line_kinds import commonest_then_rarest, kinds_of, said_kinds
-from holdfast.previews.quoting import at_most, counted, evenly
+from holdfast.previews.quoting import at_most, counted, counted_lines, evenly, some_of, written
 from holdfast.previews.rare_words import rare_words
 from holdfast.previews.room import Room
 
@@ -23,6 +23,7 @@ _SORT = re.compile(
     r"(\w{2,14})(?:\([^)]{0,40}\))?!?: |(Merge|Revert|Bump|Update|Add|Fix|Remove|Release)\b", re.IGNORECASE
 )
 _MOST_NAMED, _ENOUGH = 8, 60
+_MOST_COMMITS = 100_000
 _COMMITS, _WORDS = 0.35, 0.6
 _OUTLINED = re.compile(r"\s*(?:async )?(?:def|class|func|fn|pub|function|interface|struct|impl|export|type|module)\b")
 
@@ -40,12 +41,13 @@ def preview_blame(lines: Sequence[str], room: Room) -> str | None:
     some = [lines[index] for index in evenly(len(lines), _ENOUGH)]
     if sum(_read_blame(0, line) is not None for line in some) <= 0.8 * len(some):
         return None
-    blamed = [one for number, line in enumerate(lines, 1) if (one := _read_blame(number, line))]
+    filled = written(lines)
+    blamed = [one for index in some_of(filled) if (one := _read_blame(index + 1, lines[index]))]
     authors = Counter(one.author for one in blamed)
     dates = sorted(one.date for one in blamed)
     said = room.take_all(
         [
-            f"{counted(len(lines), 'line')}, {dates[0]} to {dates[-1]}",
+            f"{counted_lines(lines, filled)}, {dates[0]} to {dates[-1]}",
             f"authors: {_most(authors)}",
         ]
     )
@@ -86,12 +88,14 @@ def _some(blamed: Sequence[_Blamed], room: Room) -> list[_Blamed]:
 
 def preview_git_log(lines: Sequence[str], room: Room) -> str | None:
     """Return counts by month, sort and author, and the commits told by their subjects; None for other texts."""
-    commits = _short_commits(lines) or _long_commits(lines)
+    short = _short_commits(lines)
+    commits = short or _long_commits(lines)
     if not commits:
         return None
     months = Counter(when for _, _, when, _ in commits if when)
     sorts = Counter((found[1] or found[2]).lower() for *_, subject in commits if (found := _SORT.match(subject)))
-    said = [f"{counted(len(lines), 'line')}, {counted(len(commits), 'commit')}"]
+    most = _MOST_COMMITS if short else len(lines)
+    said = [f"{counted_lines(lines, written(lines), most)}, {counted(len(commits), 'commit')}"]
     said += [f"months: {_most(months)}"] if months else []
     said += [f"sorts: {_most(sorts)}"] if sorts else []
     authors = Counter(line[8:].strip()[:60] for line in lines if line.startswith("Author: "))
@@ -100,8 +104,9 @@ def preview_git_log(lines: Sequence[str], room: Room) -> str | None:
     told = [""] * len(lines)
     for number, commit, _, subject in commits:
         told[number - 1] = f"{commit} {subject[:70]}"
-    kinds = kinds_of(told, [number - 1 for number, *_ in commits])
-    return "\n".join([*said, *said_kinds(commonest_then_rarest(kinds, 2), told, room, others=0.5)])
+    subjects = kinds_of(told, [number - 1 for number, *_ in commits])
+    title = room.take_all([f"subjects, {subjects.told()}:"])
+    return "\n".join([*said, *title, *said_kinds(commonest_then_rarest(subjects.kinds, 2), told, room, others=0.5)])
 
 
 def _short_commits(lines: Sequence[str]) -> list[tuple[int, str, str, str]]:
@@ -109,9 +114,10 @@ def _short_commits(lines: Sequence[str]) -> list[tuple[int, str, str, str]]:
     some = [lines[index][:200] for index in evenly(len(lines), _ENOUGH)]
     if sum(map(bool, map(_SHORT.match, some))) < 0.5 * len(some):
         return []
-    found = [(number, _SHORT.match(line[:1_000])) for number, line in enumerate(lines, 1)]
+    looked_at = some_of(written(lines), _MOST_COMMITS)
+    found = [(index + 1, _SHORT.match(lines[index][:1_000])) for index in looked_at]
     commits = [(number, one[1], *_dated(one[2])) for number, one in found if one]
-    return commits if len(commits) > 0.8 * len(lines) else []
+    return commits if len(commits) > 0.8 * len(looked_at) else []
 
 
 def _dated(rest: str) -> tuple[str, str]:

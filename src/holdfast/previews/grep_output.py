@@ -10,7 +10,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from holdfast.previews.groups import MOST_GROUPS, Group, said_groups, scattered, spread
-from holdfast.previews.quoting import at_most, counted, evenly
+from holdfast.previews.quoting import at_most, counted, counted_lines, evenly, some_of, written
 from holdfast.previews.room import Room
 
 __all__ = ["preview_grep"]
@@ -34,10 +34,11 @@ def preview_grep(lines: Sequence[str], room: Room) -> str | None:
     if sum(line == "--" or _read(0, line) is not None for line in some) < 0.8 * len(some):
         return None
     by_file: dict[str, list[_Found]] = {}
-    for number, line in enumerate(lines, 1):
-        if found := _read(number, line):
+    filled = written(lines)
+    for index in some_of(filled):
+        if found := _read(index + 1, lines[index]):
             by_file.setdefault(found.path, []).append(found)
-    said = room.take_all(_counts(lines, by_file))
+    said = room.take_all(_counts(counted_lines(lines, filled), by_file))
     common = _common_words([found.text for files in by_file.values() for found in files])
     files = list(by_file.values())
     chosen = [files[place] for place in scattered(len(files))]
@@ -60,10 +61,10 @@ def _read(number: int, line: str) -> _Found | None:
     return _Found(number, found[1], found[3], " ".join(found[4].split()))
 
 
-def _counts(lines: Sequence[str], by_file: dict[str, list[_Found]]) -> list[str]:
+def _counts(lines: str, by_file: dict[str, list[_Found]]) -> list[str]:
     most = sorted(by_file.items(), key=lambda item: -len(item[1]))
     named = at_most([f"{path} ×{len(found):,}" for path, found in most], _MOST_NAMED)
-    return [f"{counted(len(lines), 'line')} of {counted(len(by_file), 'file')}: {named}"]
+    return [f"{lines} of {counted(len(by_file), 'file')}: {named}"]
 
 
 def _group(found: Sequence[_Found], common: frozenset[str]) -> Group:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from operator import itemgetter
 from typing import Any
 
 from holdfast.gentle_json import loads_in_steps
@@ -16,13 +17,17 @@ from holdfast.previews.telling import Found, telling, with_rare_words
 
 __all__ = ["json_path", "preview_json", "texts_of", "told_texts"]
 
+# The way to a value by indices, its path, and the value.
+_Node = tuple[tuple[int, ...], str, Any]
+
 _ENCODER = json.JSONEncoder(ensure_ascii=False)
 _DEEPEST = 12
-_MOST_ITEMS = 20_000
+_MOST_ITEMS, _MOST_LOOKED_INTO = 6_000, 200
+_LONGEST_TEXT = 20_000
 _LONGEST_KEY = 80
 _LONGEST_ITEM = 320
 _LONGEST_LINE = 400
-_TEXTS = 0.5
+_TEXTS, _WORDS = 0.5, 0.4
 _MOST_UNREADABLE = 0.5
 
 
@@ -33,7 +38,7 @@ def preview_json(text: str, room: Room) -> str | None:
     except (ValueError, RecursionError):
         return None
     title = f"JSON, {counted(len(text), 'character')}{cut}"
-    return with_rare_words(lambda part: _written(title, value, part), lines_of(text), room)
+    return with_rare_words(lambda part: _written(title, value, part), lines_of(text), room, share=_WORDS, numbers=True)
 
 
 def _written(title: str, value: Any, room: Room) -> list[str]:
@@ -65,14 +70,12 @@ def _read(text: str) -> tuple[Any, str]:
 
 
 def _first_and_last(value: Any, room: Room) -> list[str]:
-    path, items = _main_collection(value)
-    if not items:
+    path, main = _main_collection(value)
+    if not isinstance(main, (dict, list)) or not main:
         return []
-    lines = [_item_line(*items[0], path)]
-    if len(items) > 1:
-        more = [f"… {len(items) - 2:,} more items …"] if len(items) > 2 else []
-        lines += [*more, _item_line(*items[-1], path)]
-    return room.take_all(lines)
+    items = [_item_line(key, item, path) for key, item in _items(main, sorted({0, len(main) - 1}))]
+    more = [f"… {len(main) - 2:,} more items …"] if len(main) > 2 else []
+    return room.take_all([items[0], *more, *items[1:]])
 
 
 def _item_line(key: str | int, item: Any, path: str) -> str:
@@ -84,30 +87,43 @@ def _item_line(key: str | int, item: Any, path: str) -> str:
     return f"{json_path(path, key)}: {written}"
 
 
-def _main_collection(value: Any) -> tuple[str, list[tuple[str | int, Any]]]:
+def _main_collection(value: Any) -> tuple[str, Any]:
     """Return the list, or the object, that most of the value is likely to be in: the one with the most items."""
-    path, best = "$", _items(value)
-    for key, below in best[:200]:
-        if len(inner := _items(below)) > max(len(best), 1):
-            path, best = json_path("$", key), inner
+    path, best = "$", value
+    for key, below in _items(value, range(_MOST_LOOKED_INTO)):
+        if isinstance(below, (dict, list)) and len(below) > max(len(best), 1):
+            path, best = json_path("$", key), below
     return path, best
 
 
-def _items(value: Any) -> list[tuple[str | int, Any]]:
+def _items(value: Any, indices: Iterable[int]) -> list[tuple[str | int, Any]]:
+    """Return the items at these indices, as far as there are any, with their keys."""
     if isinstance(value, list):
-        return list(enumerate(value))
-    return list(value.items()) if isinstance(value, dict) else []
+        return [(index, value[index]) for index in indices if index < len(value)]
+    items = list(value.items()) if isinstance(value, dict) else []
+    return [items[index] for index in indices if index < len(items)]
 
 
-def texts_of(value: Any, path: str = "$", level: int = 0) -> Iterator[Found]:
-    """Yield the strings of several words, line by line and each with its path; of very many items, those of some."""
-    if isinstance(value, str):
-        yield from ((path, line) for line in value.split("\n") if _is_text(line))
-    elif level < _DEEPEST and isinstance(value, (dict, list)):
-        items = _items(value)
-        for key, below in (items[index] for index in evenly(len(items), _MOST_ITEMS)):
-            if isinstance(below, (str, dict, list)):
-                yield from texts_of(below, json_path(path, key), level + 1)
+def texts_of(value: Any, path: str = "$") -> Iterator[Found]:
+    """Yield the strings of several words, line by line and each with its path; of very many, some from everywhere."""
+    found: list[_Node] = []
+    level: list[_Node] = [((), path, value)]
+    for _ in range(_DEEPEST):
+        found += [node for node in level if isinstance(node[2], str)]
+        level = list(_below([node for node in level if isinstance(node[2], (dict, list))]))
+    for _, place, text in sorted(found, key=itemgetter(0)):
+        yield from ((place, line) for line in text[:_LONGEST_TEXT].split("\n") if _is_text(line))
+
+
+def _below(level: Sequence[_Node]) -> Iterator[_Node]:
+    """Yield what the lists and objects of one level hold. If that is too much, some of them are left out."""
+    held = sum(len(value) for _, _, value in level)
+    for at in evenly(len(level), -(-len(level) * _MOST_ITEMS // max(held, _MOST_ITEMS))):
+        order, path, value = level[at]
+        chosen = evenly(len(value), _MOST_ITEMS)
+        for index, (key, below) in zip(chosen, _items(value, chosen), strict=True):
+            if below and isinstance(below, (str, dict, list)):
+                yield (*order, index), json_path(path, key), below
 
 
 def _is_text(line: str) -> bool:

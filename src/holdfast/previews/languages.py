@@ -6,7 +6,7 @@ import re
 
 from holdfast.previews.sampling import Sample
 
-__all__ = ["source_kind"]
+__all__ = ["named_source", "source_kind"]
 
 _BY_CONTENT_TYPE = (
     (re.compile(r"python"), "Python source"),
@@ -84,12 +84,14 @@ _TELLING = 160
 _ENOUGH, _ENOUGH_WITH_CODE_ENDS = 0.3, 0.12
 
 
-def source_kind(sample: Sample, content_type: str = "") -> str | None:
-    """Return 'Python source' and the like, or None if the lines look like no source."""
+def named_source(content_type: str) -> str | None:
+    """Return the kind of source that a content type names, if it names one."""
     bare = content_type.split(";")[0].lower()
-    named = next((kind for pattern, kind in _BY_CONTENT_TYPE if pattern.search(bare)), None)
-    if named is not None:
-        return named
+    return next((kind for pattern, kind in _BY_CONTENT_TYPE if pattern.search(bare)), None)
+
+
+def source_kind(sample: Sample) -> str | None:
+    """Return 'Python source' and the like, or None if the lines look like no source."""
     telling = [line[:_TELLING] for line in sample.lines if not _NEUTRAL.match(line)]
     if not telling:
         return None

@@ -8,14 +8,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate
+from operator import eq
 
 from holdfast.previews.groups import Group, said_groups, scattered, spread
-from holdfast.previews.quoting import evenly, without_colours
+from holdfast.previews.quoting import counted, evenly, without_colours
 from holdfast.previews.room import Room, shortened
 
 __all__ = [
     "TIME",
     "LineKind",
+    "LineKinds",
     "commonest_then_rarest",
     "kinds_of",
     "lines_with",
@@ -40,8 +42,12 @@ _VARYING = re.compile(
 )
 _INNER = re.compile(r"[\w.-]")
 _COMPARED = 300
-_MOST_SHAPES, _MOST_NEIGHBOURS, _MOST_LINES = 20_000, 12, 60_000
-_ALIKE, _TELLING = 0.66, 10
+_MOST_LINES, _MOST_SHAPES, _MOST_NEIGHBOURS = 200_000, 1_200, 12
+_COMMONEST_SHAPES = 200
+_COMMON = 8
+# What is left out to see which lines are alike: digits, or if too many differ then, all of hexadecimal numbers.
+_DIGITS, _HEXADECIMAL = b"0123456789", b"0123456789abcdefABCDEF"
+_ALIKE, _SIMILAR, _TELLING = 0.66, 0.6, 10
 _LONGEST_EXAMPLE, _LONGEST_VALUES, _MOST_VALUES = 180, 70, 100
 
 
@@ -51,6 +57,19 @@ class LineKind:
 
     words: list[str]
     indices: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class LineKinds:
+    """The kinds of some lines, and how many of these lines were *missed* because there are too many to look at."""
+
+    kinds: list[LineKind]
+    missed: int
+
+    def told(self) -> str:
+        """Return how many kinds there are, and what that is not known of."""
+        missed = f", {counted(self.missed, 'line')} not looked at" if self.missed else ""
+        return f"{counted(len(self.kinds), 'kind')}{missed}"
 
 
 def stamp_of(line: str) -> str | None:
@@ -78,15 +97,38 @@ def shared_prefix(lines: Sequence[str]) -> str:
     return first[: first.rfind(" ", 0, shared) + 1]
 
 
-def kinds_of(lines: Sequence[str], indices: Sequence[int]) -> list[LineKind]:
+def kinds_of(lines: Sequence[str], indices: Sequence[int]) -> LineKinds:
     """Return the kinds of these lines in the order of their first one. Of very many lines, some are looked at."""
+    seen = [indices[at] for at in evenly(len(indices), _MOST_LINES)]
+    alike = _most_telling(_alike_but_for_numbers(lines, seen))
+    missed = len(indices) - sum(map(len, alike))
     shapes: dict[str, list[int]] = {}
-    for index in (indices[at] for at in evenly(len(indices), _MOST_LINES)):
-        shape = _VARYING.sub("#", _body(lines[index]))
-        if shape in shapes or len(shapes) < _MOST_SHAPES:
-            shapes.setdefault(shape, []).append(index)
+    for some in alike:
+        shapes.setdefault(_VARYING.sub("#", _body(lines[some[0]])), []).extend(some)
     shapes.pop("", None)
-    return _merged(shapes)
+    return LineKinds(_merged(shapes), missed)
+
+
+def _alike_but_for_numbers(lines: Sequence[str], indices: Sequence[int]) -> list[list[int]]:
+    """Return the indices in groups, found without a look at each line by itself."""
+    written = "\n".join([lines[index][:_COMPARED] for index in indices]).encode("utf-8", "surrogatepass")
+    keys = written.translate(None, _DIGITS).split(b"\n")
+    if len(set(keys)) > _MOST_SHAPES:
+        keys = written.translate(None, _HEXADECIMAL).split(b"\n")
+    groups: dict[bytes, list[int]] = {}
+    for key, index in zip(keys, indices, strict=False):
+        groups.setdefault(key, []).append(index)
+    return list(groups.values())
+
+
+def _most_telling(groups: Sequence[list[int]]) -> list[list[int]]:
+    """Return all groups, or if there are too many of them, the largest, and some from everywhere."""
+    if len(groups) <= _MOST_SHAPES:
+        return list(groups)
+    by_size = sorted(range(len(groups)), key=lambda at: -len(groups[at]))
+    others = sorted(by_size[_COMMONEST_SHAPES:])
+    some = (others[at] for at in evenly(len(others), _MOST_SHAPES - _COMMONEST_SHAPES))
+    return [groups[at] for at in sorted([*by_size[:_COMMONEST_SHAPES], *some])]
 
 
 def _merged(shapes: dict[str, list[int]]) -> list[LineKind]:
@@ -107,27 +149,34 @@ def _merged(shapes: dict[str, list[int]]) -> list[LineKind]:
 
 
 def _alike(these: list[str], those: list[str]) -> bool:
-    same = sum(_likeness(this, that) for this, that in zip(these, those, strict=True))
-    return same >= _ALIKE * len(these)
+    same: int = sum(map(eq, these, those))
+    wanted = _ALIKE * len(these)
+    if same >= wanted or same + _SIMILAR * (len(these) - same) < wanted:
+        return same >= wanted
+    return sum(map(_likeness, these, those)) >= wanted
 
 
 def _likeness(this: str, that: str) -> float:
     if this == that:
         return 1.0
-    return 0.6 if len(this) > _TELLING and this[:_TELLING] == that[:_TELLING] else 0.0
+    return _SIMILAR if len(this) > _TELLING and this[:_TELLING] == that[:_TELLING] else 0.0
 
 
-def lines_with(text: str, lines: Sequence[str], words: Iterable[str]) -> list[int]:
-    """Return the indices of the lines that hold any of the words, written in small letters, capitals or capitalised."""
+def lines_with(text: str, words: Iterable[str]) -> list[int]:
+    """Return the indices of the lines that hold any of the words, which are given in small letters."""
+    small = text.lower()
+    lines = small.split("\n")
     starts = [0, *accumulate(len(line) + 1 for line in lines)]
     found: set[int] = set()
     for word in words:
-        for written in (word, word.capitalize(), word.upper()):
-            found.update(_lines_with(text, starts, written))
+        is_common = _COMMON * small.count(word) > len(lines)
+        at = (index for index, line in enumerate(lines) if word in line) if is_common else _found(small, starts, word)
+        found.update(at)
     return sorted(found)
 
 
-def _lines_with(text: str, starts: list[int], word: str) -> Iterator[int]:
+def _found(text: str, starts: list[int], word: str) -> Iterator[int]:
+    """Yield the lines with a word that few lines have."""
     at = text.find(word)
     while at >= 0:
         line = bisect_right(starts, at) - 1

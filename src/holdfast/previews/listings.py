@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
 from holdfast.previews.git_history import preview_blame, preview_git_log
 from holdfast.previews.grep_output import preview_grep
 from holdfast.previews.groups import MOST_GROUPS, Group, said_groups, scattered
-from holdfast.previews.quoting import at_most, counted, evenly, lines_of
+from holdfast.previews.quoting import at_most, counted, counted_lines, evenly, lines_of, some_of, written
 from holdfast.previews.room import Room
 
 __all__ = ["preview_listing"]
@@ -20,7 +20,8 @@ _DATE = r"(?:\d{4}-\d\d-\d\d \S+(?: [+-]\d{4})?|\S+\s+\S+\s+[\d:]+)"
 _LS = re.compile(rf"([-dlbcps])[-rwxsStT]{{9}}[.+@]?\s+\d+\s+\S+\s+(?:\S+\s+)?(\d+)\s+{_DATE}\s(.+)")
 _TREE = re.compile(r"\d{6} (?:blob|tree|commit) [0-9a-f]{7,64}(?:\s+(\d+|-|BAD))?\t(.+)")
 _SIZED = re.compile(r"(\d{1,15}(?:\.\d)?[KMGT]?)\s+(\S.*)")
-_HEADER = re.compile(r"(\S.*):$|total \d+")
+_TOTAL = re.compile(r"total \d+")
+_MOST_ENTRIES = 100_000
 _LARGEST, _MOST_COUNTED, _MOST_OTHERS = 0.25, 8, 1_000
 
 
@@ -47,10 +48,11 @@ def preview_listing(text: str, room: Room) -> str | None:
 
 
 def _preview_files(lines: Sequence[str], room: Room) -> str | None:
-    entries = _entries(lines)
-    if len(entries) < 0.6 * len(lines) or not entries:
+    filled = written(lines)
+    entries = _entries(lines, looked_at := some_of(filled, _MOST_ENTRIES))
+    if len(entries) < 0.6 * len(looked_at) or not entries:
         return None
-    said = room.take_all(_counts(lines, entries))
+    said = room.take_all(_counts(counted_lines(lines, filled, _MOST_ENTRIES), entries))
     largest = _largest(entries, room)
     said += room.take_all([f"largest: {'; '.join(map(_numbered, largest))}"]) if largest else []
     by_directory: dict[str, list[_Entry]] = defaultdict(list)
@@ -65,36 +67,37 @@ def _preview_files(lines: Sequence[str], room: Room) -> str | None:
     return "\n".join(said)
 
 
-def _entries(lines: Sequence[str]) -> list[_Entry]:
+def _entries(lines: Sequence[str], indices: Iterable[int]) -> list[_Entry]:
     """Return the files listed; `ls -R` names the directory in a line of its own."""
     entries: list[_Entry] = []
     below = ""
-    for number, line in enumerate(lines, 1):
-        if header := _HEADER.match(line[:1_000]):
-            below = f"{header[1].rstrip('/')}/" if header[1] else below
-        elif line.strip() and (entry := _entry(number, line[:1_000].rstrip(), below)):
-            entries.append(entry)
+    for index in indices:
+        line = lines[index][:1_000]
+        if line.endswith(":") and line[0] != " ":
+            below = f"{line[:-1].rstrip('/')}/"
+        elif not _TOTAL.match(line):
+            entries.append(_entry(index + 1, line.rstrip(), below))
     return entries
 
 
-def _entry(number: int, line: str, below: str) -> _Entry | None:
-    if found := _TREE.match(line):
+def _entry(number: int, line: str, below: str) -> _Entry:
+    if line[0].isdigit() and (found := _TREE.match(line)):
         return _Entry(number, found[2], int(found[1]) if (found[1] or "-").isdigit() else -1)
-    if found := _LS.match(line):
+    if line[0] in "-dlbcps" and (found := _LS.match(line)):
         path = f"{below}{found[3]}{'/' if found[1] == 'd' else ''}"
         return _Entry(number, path, int(found[2]) if found[1] == "-" else -1)
-    if (found := _SIZED.match(line)) and found[1].isdigit():
+    if line[0].isdigit() and (found := _SIZED.match(line)) and found[1].isdigit():
         return _Entry(number, found[2], int(found[1]))
     return _Entry(number, below + line.strip(), -1)
 
 
-def _counts(lines: Sequence[str], entries: Sequence[_Entry]) -> list[str]:
+def _counts(lines: str, entries: Sequence[_Entry]) -> list[str]:
     sizes = [entry.size for entry in entries if entry.size >= 0]
     total = f", {counted(sum(sizes), 'byte')} together" if sizes else ""
-    tops = Counter("/".join(entry.path.split("/")[:-1][:2]) + "/" for entry in entries)
+    tops = Counter("/".join(entry.path.split("/", 2)[:-1]) + "/" for entry in entries)
     suffixes = Counter(_suffix(entry.path) for entry in entries)
     return [
-        f"{counted(len(lines), 'line')}, {len(entries):,} {'entry' if len(entries) == 1 else 'entries'}{total}",
+        f"{lines}, {len(entries):,} {'entry' if len(entries) == 1 else 'entries'}{total}",
         f"directories: {_most(tops)}",
         f"suffixes: {_most(suffixes)}",
     ]

@@ -38,7 +38,7 @@ def preview_log(text: str, room: Room) -> str | None:
     prefix = shared_prefix(lines)
     said = room.take_all([_title(lines, prefix)])
     ends = _ends(lines, room)
-    problems = lines_with(text, lines, PROBLEM_WORDS)
+    problems = lines_with(text, PROBLEM_WORDS)
     said += _said_problems(problems, lines, room, prefix)
     said += _said_others(problems, lines, room, prefix)
     return "\n".join([*said, *ends])
@@ -60,9 +60,10 @@ def _ends(lines: Sequence[str], room: Room) -> list[str]:
 
 
 def _said_problems(problems: Sequence[int], lines: Sequence[str], room: Room, prefix: str) -> list[str]:
-    kinds = commonest_then_rarest(kinds_of(lines, problems), _MOST_COMMON)
+    found = kinds_of(lines, problems)
+    kinds = commonest_then_rarest(found.kinds, _MOST_COMMON)
     kinds.sort(key=lambda kind: not _is_severe(lines[kind.indices[0]]))
-    title = f"errors and warnings, {counted(len(problems), 'line')}, {counted(len(kinds), 'kind')}:"
+    title = f"errors and warnings, {counted(len(problems), 'line')}, {found.told()}:"
     if not kinds or not room.take(title):
         return []
     return [title, *room.within(_PROBLEMS, lambda part: said_kinds(kinds, lines, part, prefix=prefix))]
@@ -71,9 +72,9 @@ def _said_problems(problems: Sequence[int], lines: Sequence[str], room: Room, pr
 def _said_others(problems: Sequence[int], lines: Sequence[str], room: Room, prefix: str) -> list[str]:
     """Return the kinds that begin a record, and shortly those that continue one."""
     troubled = set(problems)
-    kinds = kinds_of(lines, [index for index in range(len(lines)) if index not in troubled])
-    kinds = commonest_then_rarest(kinds, _MOST_COMMON)
-    if not kinds or not room.take(title := f"other lines, {counted(len(kinds), 'kind')}:"):
+    found = kinds_of(lines, [index for index in range(len(lines)) if index not in troubled])
+    kinds = commonest_then_rarest(found.kinds, _MOST_COMMON)
+    if not kinds or not room.take(title := f"other lines, {found.told()}:"):
         return []
     stamped = [stamp_of(lines[kind.indices[0]]) is not None for kind in kinds]
     records = [kind for kind, begins in zip(kinds, stamped, strict=True) if begins] or kinds

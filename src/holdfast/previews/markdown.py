@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from holdfast.previews.groups import scattered
 from holdfast.previews.plain import sampled_quotes
-from holdfast.previews.quoting import counted, lines_of, quoted
+from holdfast.previews.quoting import counted, evenly, lines_of, quoted
 from holdfast.previews.rare_words import rare_words
 from holdfast.previews.room import Room, shortened
 
@@ -19,6 +19,7 @@ _HTML_HEADING = re.compile(r"\s*<h([1-6])\b[^>]{0,300}>(.{0,1000})", re.IGNORECA
 _UNDERLINE = re.compile(r"(=|-)\1{2,}\s*$")
 _FENCE = re.compile(r"\s{0,3}(?:```|~~~)")
 _CLOSING = re.compile(r"\s+#*\s*$")
+_MARKS, _MOST_MARKED = "#<=-`~ \t", 200_000
 _CONTENTS = re.compile(r"\s*(?:[-*+]|\d+\.) \[.{0,300}\]\(#.{0,300}\)\s*$")
 _TAG = re.compile(r"<[^<>]{1,300}>")
 _LONGEST_HEADING, _LONGEST_LEAD = 100, 300
@@ -41,23 +42,33 @@ def preview_markdown(text: str, room: Room) -> str | None:
     headings = _headings(lines)
     if not headings:
         return None
-    said = room.take_all([f"{counted(len(lines), 'line')}, {counted(len(headings), 'heading')}"])
+    said = room.take_all([f"{counted(len(lines), 'line')}, {_counted(headings, lines)}"])
     lead = room.within(_LEAD, lambda part: part.take_all(_lead(lines)))
     outline = _outline(headings, room)
     between = "lines from all of it:"
     room.left -= room.cost(between)
     skipped = {heading.index for heading in headings}
     words = rare_words(lines, room, _WORDS, [*lead, *outline])
-    body = [line if index not in skipped and _tells(line) else "" for index, line in enumerate(lines)]
-    quotes = sampled_quotes(body, len(lead), len(lines), room)
+    body = range(len(lead), len(lines))
+    quotes = sampled_quotes(lines, body, room, tells=lambda index: index not in skipped and _tells(lines[index]))
     return "\n".join([*said, *lead, *outline, *([between, *quotes] if quotes else []), *words])
 
 
+def _counted(headings: Sequence[_Heading], lines: Sequence[str]) -> str:
+    some = len(lines) > _MOST_MARKED < len(_marked(lines))
+    return f"{'at least ' if some else ''}{counted(len(headings), 'heading')}"
+
+
+def _marked(lines: Sequence[str]) -> list[int]:
+    return [index for index, line in enumerate(lines) if line[:1] in _MARKS and line]
+
+
 def _headings(lines: Sequence[str]) -> list[_Heading]:
+    marked = _marked(lines)
     found: list[_Heading] = []
     fenced = False
-    for index, line in enumerate(lines):
-        if _FENCE.match(line):
+    for index in (marked[at] for at in evenly(len(marked), _MOST_MARKED)):
+        if _FENCE.match(lines[index]):
             fenced = not fenced
         elif not fenced and (heading := _heading(lines, index)):
             found.append(heading)
@@ -70,10 +81,14 @@ def _heading(lines: Sequence[str], index: int) -> _Heading | None:
         return _Heading(index, len(marked[1]), _bare(_CLOSING.sub("", marked[2])))
     if tagged := _HTML_HEADING.match(line):
         return _Heading(index, int(tagged[1]), _bare(tagged[2]) or _bare(" ".join(lines[index + 1 : index + 2])[:200]))
-    under = _UNDERLINE.match(lines[index + 1]) if index + 1 < len(lines) and line.strip() else None
-    if under and index and not line.startswith((" ", "-", "|", ">")) and not lines[index - 1].strip():
-        return _Heading(index, 1 if under[1] == "=" else 2, _bare(line.strip()))
-    return None
+    under = _UNDERLINE.match(line)
+    return _underlined(lines, index - 1, 1 if under[1] == "=" else 2) if under and index > 1 else None
+
+
+def _underlined(lines: Sequence[str], index: int, level: int) -> _Heading | None:
+    line = lines[index][:2_000]
+    is_title = line.strip() and not line.startswith((" ", "-", "|", ">")) and not lines[index - 1].strip()
+    return _Heading(index, level, _bare(line.strip())) if is_title else None
 
 
 def _bare(title: str) -> str:

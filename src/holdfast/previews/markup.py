@@ -28,18 +28,30 @@ _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 
 @dataclass
 class Page:
-    """What was found: lines of text with the line on which each begins, headings, the title, and how many tags."""
+    """What was found: lines of text with the line on which each begins, headings, the title, how many tags.
+
+    Of a very large page the lines are from the part that was *looked_at*, and headings may be from all over it.
+    """
 
     title: str = ""
     lines: list[tuple[int, str]] = field(default_factory=list)
     headings: list[tuple[int, int, str]] = field(default_factory=list)
     tags: Counter[str] = field(default_factory=Counter)
     comments: int = 0
+    looked_at: float = 1.0
+
+    @property
+    def heading_count(self) -> int:
+        """How many headings there are: those that were read, or if that was only some of them, the tags of all."""
+        return max(len(self.headings), 0 if self.looked_at >= 1 else sum(self.tags[name] for name in _HEADINGS))
 
 
-def read_markup(text: str) -> Page:
-    """Return what a reader would see of HTML or XML: not scripts, styles, comments and pictures."""
-    reader = _Reader(text)
+def read_markup(text: str, number: int = 1) -> Page:
+    """Return what a reader would see of HTML or XML: not scripts, styles, comments and pictures.
+
+    *number* is the line of the content on which the text begins.
+    """
+    reader = _Reader(text, number)
     reader.read()
     return reader.page
 
@@ -47,11 +59,11 @@ def read_markup(text: str) -> Page:
 class _Reader:
     """Walks from tag to tag, and gathers what stands between them into lines."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, number: int) -> None:
         self.page = Page()
         self._text = text
-        self._number = 1
-        self._begins = 1
+        self._number = number
+        self._begins = number
         self._parts: list[str] = []
         self._heading = 0
         self._found: dict[str, int] = {}

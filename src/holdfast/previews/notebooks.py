@@ -7,13 +7,15 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from holdfast.gentle_json import loads_in_steps
-from holdfast.previews.quoting import counted, lines_of, without_colours
+from holdfast.previews.quoting import counted, evenly, lines_of, without_colours
 from holdfast.previews.room import Room, shortened
 from holdfast.previews.telling import Found, spread, telling, with_rare_words
 
 __all__ = ["preview_notebook"]
 
 _LONGEST = 100
+_LEAST_LINE = 6
+_MOST_CELLS = 5_000
 _LONGEST_ERROR = 200
 _OUTLINE = 0.6
 _IMAGES = ("image/", "application/pdf", "video/", "audio/")
@@ -66,7 +68,12 @@ def _outline(cells: Sequence[dict[str, Any]], room: Room) -> list[str]:
 
 
 def _some_cells(cells: Sequence[dict[str, Any]], room: Room) -> list[str]:
-    taken = {index: line for index in spread(len(cells)) if room.take(line := _cell_line(index, cells[index]))}
+    taken: dict[int, str] = {}
+    for index in spread(len(cells)):
+        if room.left < _LEAST_LINE:
+            break
+        if room.take(line := _cell_line(index, cells[index])):
+            taken[index] = line
     return [taken[index] for index in sorted(taken)]
 
 
@@ -106,8 +113,9 @@ def _errors(cells: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 
 def _lines(cells: Sequence[dict[str, Any]]) -> Iterator[Found]:
-    """Yield the lines of the cells and of what they printed; not pictures."""
-    for index, cell in enumerate(cells):
+    """Yield the lines of the cells, of very many of some, and of what they printed; not pictures."""
+    for index in evenly(len(cells), _MOST_CELLS):
+        cell = cells[index]
         printed = [_printed(output) for output in _outputs(cell)]
         for text in (_text(cell.get("source")), *printed):
             yield from ((f"[{index}]", without_colours(line)) for line in text.split("\n") if line.strip())

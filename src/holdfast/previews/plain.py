@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from holdfast.previews.quoting import counted, evenly, left_out, lines_of, quoted, take_quotes
@@ -12,7 +12,7 @@ from holdfast.previews.room import Room
 __all__ = ["head_and_tail", "preview_plain", "sampled_quotes"]
 
 _LONGEST, _LONGEST_SAMPLE = 400, 160
-_PER_QUOTE = 40
+_PER_QUOTE, _MOST_READ = 40, 4_000
 _HEAD, _TAIL, _WORDS = 0.5, 0.3, 0.3
 
 
@@ -36,18 +36,21 @@ def head_and_tail(lines: Sequence[str], room: Room, *, head: float = _HEAD, tail
         return [*first, *last]
     note = f"{left_out(missing)} of them:"
     room.take(note)
-    between = sampled_quotes(lines, len(first), len(lines) - len(last), room)
+    between = sampled_quotes(lines, range(len(first), len(lines) - len(last)), room)
     return [*first, note if between else left_out(missing), *between, *last]
 
 
-def sampled_quotes(lines: Sequence[str], start: int, end: int, room: Room, longest: int = _LONGEST_SAMPLE) -> list[str]:
-    """Return quotes of lines spread evenly between two indices, as many as fit. Blank lines tell nothing."""
-    telling = [index for index in evenly(end - start, 4_000) if len(lines[start + index].strip()) > 3]
+def sampled_quotes(
+    lines: Sequence[str], indices: Sequence[int], room: Room, *, tells: Callable[[int], bool] = lambda index: True
+) -> list[str]:
+    """Return quotes of lines spread evenly over these indices, as many as fit. Blank lines tell nothing."""
+    some = (indices[at] for at in evenly(len(indices), _MOST_READ))
+    telling = [index for index in some if len(lines[index].strip()) > 3 and tells(index)]
     if not telling:
         return []
-    longest, per_line = _affordable(lines, [start + telling[at] for at in evenly(len(telling), 12)], room, longest)
+    longest, per_line = _affordable(lines, [telling[at] for at in evenly(len(telling), 12)], room, _LONGEST_SAMPLE)
     chosen = evenly(len(telling), room.left // per_line)
-    return take_quotes(room, lines, (start + telling[at] for at in chosen), longest)
+    return take_quotes(room, lines, (telling[at] for at in chosen), longest)
 
 
 def _affordable(lines: Sequence[str], some: Sequence[int], room: Room, longest: int) -> tuple[int, int]:

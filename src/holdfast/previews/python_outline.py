@@ -11,7 +11,7 @@ from holdfast.previews.declarations import Declaration
 
 __all__ = ["python_declarations"]
 
-_LARGEST = 256_000
+_LARGEST = 64_000
 # An unknown escape in a string makes the compiler warn, and the text is not ours to warn about.
 _ESCAPE = re.compile(r"\\([^\n'\"\\]|\\)")
 _DEEPEST = 3

@@ -7,7 +7,23 @@ from collections.abc import Iterable, Sequence
 
 from holdfast.previews.room import Room, shortened
 
-__all__ = ["at_most", "counted", "evenly", "left_out", "lines_of", "quoted", "take_quotes", "without_colours"]
+__all__ = [
+    "MOST_LINES",
+    "at_most",
+    "counted",
+    "counted_lines",
+    "evenly",
+    "left_out",
+    "lines_of",
+    "quoted",
+    "some_of",
+    "take_quotes",
+    "without_colours",
+    "written",
+]
+
+MOST_LINES = 200_000
+"""How many lines are looked at one by one."""
 
 _COLOUR = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]")
 _LONGEST_QUOTE = 200
@@ -21,6 +37,16 @@ def lines_of(text: str) -> list[str]:
     return lines
 
 
+def written(lines: Sequence[str]) -> list[int]:
+    """Return the indices of the lines that are not blank."""
+    return [index for index, line in enumerate(lines) if line and not line.isspace()]
+
+
+def some_of(indices: Sequence[int], most: int = MOST_LINES) -> Sequence[int]:
+    """Return all of these indices; of more than *most*, so many that are spread evenly."""
+    return [indices[at] for at in evenly(len(indices), most)] if len(indices) > most else indices
+
+
 def quoted(number: int, line: str, longest: int = _LONGEST_QUOTE) -> str:
     """Return a line with its number before it, cut to about *longest* characters."""
     return f"{number}: {shortened(line.rstrip(), longest)}"
@@ -29,6 +55,12 @@ def quoted(number: int, line: str, longest: int = _LONGEST_QUOTE) -> str:
 def counted(number: int, noun: str) -> str:
     """Return '1 line', '2,000 lines' and the like."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def counted_lines(lines: Sequence[str], filled: Sequence[int], most: int = MOST_LINES) -> str:
+    """Return how many lines there are, and how many of the *filled* ones `some_of` takes if they are too many."""
+    some = f" ({most:,} of them looked at)" if len(filled) > most else ""
+    return f"{counted(len(lines), 'line')}{some}"
 
 
 def left_out(number: int, noun: str = "line") -> str:

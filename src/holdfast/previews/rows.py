@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from holdfast.previews.examples import one_line
 from holdfast.previews.json_values import texts_of, told_texts
-from holdfast.previews.quoting import counted, evenly, lines_of
+from holdfast.previews.quoting import counted, evenly, lines_of, written
 from holdfast.previews.room import Room, shortened
 from holdfast.previews.shape_lines import shape_lines, value_lines
 from holdfast.previews.shapes import Place, opened
@@ -20,42 +21,56 @@ __all__ = ["preview_json_lines", "preview_table"]
 
 _ENOUGH = 0.8
 _SAMPLE = 200
-_MOST_ROWS = 20_000
+_MOST_ROWS, _MOST_TEXTS = 2_000, 500
 _LONGEST_ROW = 240
 _COLUMNS = 0.4
+_WORDS = 0.45
 _HEAD, _TAIL = 2, 1
 
 
 def preview_json_lines(text: str, room: Room) -> str | None:
     """Return the shape of all rows seen together, values, and the first and the last row."""
     lines = lines_of(text)
-    written = sum(not line.isspace() and line != "" for line in lines)
-    if not _are_json([line for line in lines[:_SAMPLE] if line.strip()]):
+    filled = written(lines)
+    if not _are_json([lines[index] for index in filled[:_SAMPLE]]):
         return None
-    rows = _json_rows(lines)
-    if len(rows) < _ENOUGH * written or not rows:
+    some = _some(filled)
+    rows = _json_rows([(index + 1, lines[index]) for index in some])
+    if len(rows) < _ENOUGH * len(some) or not rows:
         return None
-    unread = f", {counted(written - len(rows), 'line')} not JSON" if written > len(rows) else ""
-    title = f"JSON lines, {counted(len(rows), 'row')}{unread}; $ is a row"
-    return with_rare_words(lambda part: _json_lines(title, lines, rows, part), lines, room)
+    title = _json_title(len(rows), len(some), len(filled))
+    write = partial(_json_lines, title, lines, rows)
+    return with_rare_words(write, lines, room, share=_WORDS, numbers=True)
+
+
+def _some(indices: Sequence[int]) -> list[int]:
+    """Return all, or of very many the first, the last and some from everywhere."""
+    return sorted({indices[at] for at in (*_ends(len(indices)), *evenly(len(indices), _MOST_ROWS))})
+
+
+def _json_title(rows: int, looked_at: int, count: int) -> str:
+    unread = f", {counted(looked_at - rows, 'line')} not JSON" if looked_at > rows else ""
+    if looked_at == count:
+        return f"JSON lines, {counted(rows, 'row')}{unread}; $ is a row"
+    return f"JSON lines, {counted(count, 'line')}, of which {looked_at:,} were looked at{unread}; $ is a row"
 
 
 def _json_lines(title: str, lines: Sequence[str], rows: Sequence[tuple[int, Any]], room: Room) -> list[str]:
     said = room.take_all([title])
     ends = _first_and_last([(rows[index][0], lines[rows[index][0] - 1]) for index in _ends(len(rows))], room)
-    some = [rows[index] for index in evenly(len(rows), _MOST_ROWS)]
+    some = (rows[index] for index in evenly(len(rows), _MOST_TEXTS))
     texts = told_texts((found for number, row in some for found in texts_of(row, f"{number} $")), room)
     shape = shape_lines(opened("$", [row for _, row in rows], len(rows)), room)
     return [*said, *shape, *ends, *texts]
 
 
 def _are_json(lines: Sequence[str]) -> bool:
-    return len(_json_rows(lines)) >= _ENOUGH * len(lines)
+    return len(_json_rows(enumerate(lines))) >= _ENOUGH * len(lines)
 
 
-def _json_rows(lines: Sequence[str]) -> list[tuple[int, Any]]:
+def _json_rows(lines: Iterable[tuple[int, str]]) -> list[tuple[int, Any]]:
     rows = []
-    for number, line in enumerate(lines, start=1):
+    for number, line in lines:
         if not line.lstrip().startswith(("{", "[")):
             continue
         try:
@@ -71,7 +86,7 @@ def preview_table(text: str, room: Room) -> str | None:
     """Return the columns with the values in them, the first and last rows, and rows from in between."""
     if (table := read_table(text)) is None:
         return None
-    return with_rare_words(lambda part: _table(table, part), lines_of(text), room)
+    return with_rare_words(lambda part: _table(table, part), lines_of(text), room, share=_WORDS, numbers=True)
 
 
 def _table(table: Table, room: Room) -> list[str]:
@@ -89,7 +104,8 @@ def _title(table: Table) -> str:
     header = "" if table.header else ", no header"
     widths = {len(cells) for _, cells in table.rows}
     uneven = f" of {min(widths)} to {max(widths)} cells" if len(widths) > 1 else ""
-    rows = f"{counted(len(table.rows), 'row')}{uneven}"
+    some = f" ({len(table.rows):,} of them looked at)" if len(table.rows) < table.count else ""
+    rows = f"{counted(table.count, 'row')}{some}{uneven}"
     return f"table, {rows}, {counted(len(table.names), 'column')}, separator {separator}{header}"
 
 
@@ -109,8 +125,7 @@ def _own_cells(table: Table) -> list[Found]:
     """Return rows from in between, those with text of their own without the cells that they share with others."""
     counts = list(map(Counter, table.columns))
     found = []
-    for index in evenly(max(len(table.rows) - _HEAD - _TAIL, 0), _MOST_ROWS):
-        number, cells = table.rows[_HEAD + index]
+    for number, cells in table.rows[_HEAD:-_TAIL]:
         own = [cell for cell, count in zip(cells, counts, strict=False) if count[cell] == 1]
         shown = own if any(_has_letters(cell) for cell in own) else cells
         found.append((str(number), table.separator.join(shown)))

@@ -56,4 +56,4 @@ def _lines(part: str, *, whole: bool = False) -> list[str]:
     lines = part.split("\n")
     if not whole and len(lines) > 1 and len(lines[-1]) < LONGEST:
         lines.pop()
-    return [line[:LONGEST].rstrip() for line in lines if line[:LONGEST].strip()]
+    return [line.rstrip()[:LONGEST] for line in lines if line[:LONGEST].strip()]

@@ -113,10 +113,12 @@ def _values_note(place: Place, characters: int) -> str:
     said = [
         note for note in (_few(place.flags, characters), _numbers(place, characters), _texts(place, characters)) if note
     ]
+    seen = [f"{len(place.values):,} of {place.count:,} looked at"] if len(place.values) < place.count else []
     if len(kinds) > 1:
-        return ", ".join([*(f"{kind} {count:,}" for kind, count in kinds.most_common()), *said])
-    kind = f"{kinds.total():,} {next(iter(kinds))}s" if place.steps else next(iter(kinds))
-    return said[0] if said and not place.steps and not _misleads(kind, said[0]) else ", ".join([kind, *said])
+        return ", ".join([*seen, *(f"{kind} {count:,}" for kind, count in kinds.most_common()), *said])
+    kind = f"{max(place.count, len(place.values)):,} {next(iter(kinds))}s" if place.steps else next(iter(kinds))
+    short = said and not seen and not place.steps and not _misleads(kind, said[0])
+    return said[0] if short else ", ".join([kind, *seen, *said])
 
 
 def _misleads(kind: str, note: str) -> bool:

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 from holdfast.previews.examples import Examples
+from holdfast.previews.quoting import evenly
 
 __all__ = ["Place", "Step", "kind_of", "opened"]
 
@@ -19,10 +20,13 @@ _MANY_KEYS = 40
 _SIMILAR = 0.25
 _REPEATED = 4
 _MOST_OPENED = 400
+_MOST_VALUES = 3_000
 _LONGEST_NUMBER = 24
 _KINDS = {
     type(None): "null", bool: "boolean", int: "integer", float: "number", str: "string", list: "list", dict: "object"
 }  # fmt: skip
+
+_Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,19 +40,23 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """All values at one path, such as ``items[].id``, after the lists and maps on the way were opened."""
+    """All values at one path, such as ``items[].id``, after the lists and maps on the way were opened.
+
+    Of very many, some that are spread evenly are there, and *count* tells how many there are.
+    """
 
     label: str
     values: Sequence[Any]
     parents: int = 1
     steps: tuple[Step, ...] = ()
+    count: int = 0
     repeats_key: bool = False
     key: str = ""
 
     @cached_property
     def present(self) -> int:
         """In how many of the parents this place occurs."""
-        return len(self.steps[0].lengths) if self.steps else len(self.values)
+        return len(self.steps[0].lengths) if self.steps else max(self.count, len(self.values))
 
     @cached_property
     def kinds(self) -> Counter[str]:
@@ -104,7 +112,7 @@ class Place:
     def _marked(self, child: Place) -> Place:
         """Return a place below, marked if its values are but the keys of the maps here once more."""
         keys = self.steps[-1].keys if self.steps else None
-        repeats = keys is not None and not child.steps and child.values == keys.values
+        repeats = keys is not None and not child.steps and child.values == _some(keys.values)
         return replace(child, repeats_key=True) if repeats else child
 
 
@@ -124,7 +132,11 @@ def opened(label: str, values: Sequence[Any], parents: int = 1) -> Place:
             values = list(chain.from_iterable(value.values() for value in values))
         else:
             break
-    return Place(label, values, parents, tuple(steps), key=key)
+    return Place(label, _some(values), parents, tuple(steps), len(values), key=key)
+
+
+def _some(values: Sequence[_Value]) -> Sequence[_Value]:
+    return values if len(values) <= _MOST_VALUES else [values[index] for index in evenly(len(values), _MOST_VALUES)]
 
 
 def kind_of(value: object) -> str:
@@ -138,11 +150,13 @@ def _map_step(objects: Sequence[dict[str, Any]]) -> Step:
     held = set(map(type, chain.from_iterable(one.values() for one in objects)))
     if held & {dict, list}:
         return Step(lengths, keys)
-    return Step(lengths, keys, Examples(Counter(f"{key}: {value}" for one in objects for key, value in one.items())))
+    some = [f"{key}: {value}" for one in _some(objects) for key, value in _some(list(one.items()))]
+    return Step(lengths, keys, Examples(Counter(some)))
 
 
 def _are_maps(objects: Sequence[dict[str, Any]]) -> bool:
     """Tell whether the keys are data, such as ids or languages, and not the names of fields."""
+    objects = _some(objects)
     held = sum(map(len, objects))
     distinct = len(set(chain.from_iterable(objects)))
     if distinct < _FEWEST_KEYS_OF_A_MAP:

@@ -7,7 +7,8 @@ import re
 from collections import Counter
 from collections.abc import Callable
 
-from holdfast.previews.languages import source_kind
+from holdfast.previews.blobs import encodes_text
+from holdfast.previews.languages import named_source, source_kind
 from holdfast.previews.quoting import without_colours
 from holdfast.previews.sampling import LONGEST, Sample
 
@@ -152,7 +153,9 @@ def _is_listing(text: str, sample: Sample) -> bool:
 def _is_base64(text: str, sample: Sample) -> bool:
     body = [line for line in sample.lines if not line.startswith("-----")]
     start = "".join(body)[:400]
-    return len(start) >= _FEWEST_ENCODED and len(set(start)) > 20 and all(map(_BASE64.fullmatch, body[:-1] or body))
+    if len(start) < _FEWEST_ENCODED or not all(map(_BASE64.fullmatch, body[:-1] or body)):
+        return False
+    return len(set(start)) > 20 or encodes_text(start)
 
 
 def _is_hex(text: str, sample: Sample) -> bool:
@@ -188,14 +191,24 @@ def _headings(sample: Sample) -> float:
     return found / len(sample.lines)
 
 
+def _is_one_long_line(sample: Sample) -> bool:
+    return len(sample.lines) == 1 and len(sample.lines[0]) == LONGEST
+
+
 def written_kind(sample: Sample, content_type: str) -> str | None:
     """Return what people write: a document, a configuration or a source. Else it may be lines too long to read."""
+    if (named := named_source(content_type)) is not None:
+        return named
     headings, code_ends = _headings(sample), sample.share_of(lambda line: line.endswith((";", "{")))
     marked = 2 * headings + sample.share(_MARKED_UP)
-    source = source_kind(sample, content_type)
+    source = source_kind(sample)
     if headings and (sample.count(_FENCE) > 1 or (headings > 0.01 and marked > 0.3 and code_ends < 0.3 and not source)):
         return "Markdown"
-    if sample.share(_YAML) > 0.85 and sample.share_of(lambda line: line.endswith((";", "{", ","))) < 0.2:
+    if (
+        not _is_one_long_line(sample)
+        and sample.share(_YAML) > 0.85
+        and sample.share_of(lambda line: line.endswith((";", "{", ","))) < 0.2
+    ):
         return "YAML"
     if _FRONT_MATTER.match(sample.start):
         return "Markdown"

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import zip_longest
 from typing import Any
 
-from holdfast.previews.quoting import lines_of
+from holdfast.previews.quoting import evenly, lines_of
 
 __all__ = ["Row", "Table", "read_table"]
 
 # The number of the line on which a row begins, and its cells.
 Row = tuple[int, list[str]]
+# The index of the first line of a row, and of the line after its last.
+Span = tuple[int, int]
 
 _SEPARATORS = (",", "\t", ";", "|")
 _SAMPLE = 200
@@ -23,15 +25,20 @@ _MOST_COLUMNS = 1000
 _MOST_LINES_OF_A_ROW = 50
 _LONGEST_QUOTED_ROW = 100_000
 _ROWS_BELOW = 50
+_MOST_ROWS = 2_000
 
 
 @dataclass(frozen=True)
 class Table:
-    """The rows below the header, each with the line on which it begins. Without a header, columns have numbers."""
+    """Rows below the header, each with the line on which it begins. Without a header, columns have numbers.
+
+    Of very many rows, the first, the last and some that are spread evenly are there; *count* is the number of all.
+    """
 
     separator: str
     header: Sequence[str] | None
     rows: Sequence[Row]
+    count: int
 
     @cached_property
     def names(self) -> list[str]:
@@ -55,12 +62,23 @@ def read_table(text: str) -> Table | None:
     lines = lines_of(text)
     if (separator := _separator(lines)) is None:
         return None
-    rows = list(_rows(lines, separator))
+    spans = _spans(lines, has_quotes='"' in text)
+    rows = [(start + 1, _cells("\n".join(lines[start:end]), separator)) for start, end in _some(spans)]
     width, count = Counter(len(cells) for _, cells in rows).most_common(1)[0]
     if width < 2 or count < len(rows) / 2 or len(rows) < 2:
         return None
-    has_header = _is_header(rows[0][1], rows[1:])
-    return Table(separator, rows[0][1], rows[1:]) if has_header else Table(separator, None, rows)
+    if _is_header(rows[0][1], rows[1:]):
+        return Table(separator, rows[0][1], rows[1:], len(spans) - 1)
+    return Table(separator, None, rows, len(spans))
+
+
+def _some(spans: Sequence[Span]) -> Sequence[Span]:
+    """Return all, or of very many the first, some from everywhere, and the last."""
+    if len(spans) <= _MOST_ROWS + 2 * _ROWS_BELOW:
+        return spans
+    between = spans[_ROWS_BELOW:-_ROWS_BELOW]
+    some = [between[at] for at in evenly(len(between), _MOST_ROWS)]
+    return [*spans[:_ROWS_BELOW], *some, *spans[-_ROWS_BELOW:]]
 
 
 def _separator(lines: Sequence[str]) -> str | None:
@@ -75,24 +93,27 @@ def _agreement(lines: Sequence[str], separator: str) -> float:
     return max((count / len(lines) for width, count in widths.items() if width > 1), default=0.0)
 
 
-def _rows(lines: Sequence[str], separator: str) -> Iterator[Row]:
+def _spans(lines: Sequence[str], *, has_quotes: bool) -> list[Span]:
+    """Return where each row that is not blank begins and ends."""
+    if not has_quotes:
+        return [(at, at + 1) for at, line in enumerate(lines) if line and not line.isspace()]
+    is_odd = [line.count('"') % 2 for line in lines]
+    spans: list[Span] = []
     at = 0
     while at < len(lines):
-        end = at + 1 if '"' not in lines[at] else _end_of_row(lines, at)
-        row = lines[at] if end == at + 1 else "\n".join(lines[at:end])
-        if row and not row.isspace():
-            yield at + 1, _cells(row, separator)
+        end = _end_of_row(is_odd, at) if is_odd[at] else at + 1
+        if end > at + 1 or not (lines[at] == "" or lines[at].isspace()):
+            spans.append((at, end))
         at = end
+    return spans
 
 
-def _end_of_row(lines: Sequence[str], start: int) -> int:
-    """Return where the row that starts here ends. A quote that none of the next lines closes is taken for text."""
-    if lines[start].count('"') % 2 == 0:
+def _end_of_row(is_odd: list[int], start: int) -> int:
+    """Return where the row ends whose first line opens a quote; one that none of the next lines closes is text."""
+    try:
+        return is_odd.index(1, start + 1, start + _MOST_LINES_OF_A_ROW) + 1
+    except ValueError:
         return start + 1
-    for end in range(start + 1, min(start + _MOST_LINES_OF_A_ROW, len(lines))):
-        if lines[end].count('"') % 2:
-            return end + 1
-    return start + 1
 
 
 def _cells(row: str, separator: str) -> list[str]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from holdfast.previews.quoting import counted, evenly, lines_of
+from holdfast.previews.quoting import counted, evenly, lines_of, some_of, written
 from holdfast.previews.room import Room, shortened
 from holdfast.previews.shape_lines import value_lines
 from holdfast.previews.shapes import Place
-from holdfast.previews.telling import Found, telling, with_rare_words
+from holdfast.previews.telling import numbered, telling, with_rare_words
 
 __all__ = ["preview_yaml"]
 
@@ -23,6 +23,7 @@ _ENOUGH = 0.5
 _DEEPEST = 6
 _OUTLINE, _VALUES = 0.4, 0.5
 _MOST_KEYS = 24
+_MOST_LINES = 30_000
 
 
 @dataclass(eq=False)
@@ -41,32 +42,45 @@ class _Entry:
 def preview_yaml(text: str, room: Room) -> str | None:
     """Return an outline of the outer keys, values by key and telling lines, all with line numbers."""
     lines = lines_of(text)
-    entries = list(_entries(lines))
+    entries = list(_entries(lines, looked_at := _outer(lines)))
     if sum(bool(entry.key) for entry in entries) < _ENOUGH * len(entries) or not entries:
         return None
     _nest(entries)
-    return with_rare_words(lambda part: _written(lines, entries, part), lines, room)
+    some = f" ({len(looked_at):,} of them looked at)" if len(looked_at) < len(written(lines)) else ""
+    title = f"YAML, {counted(len(lines), 'line')}{some}"
+    return with_rare_words(lambda part: _written(title, lines, entries, part), lines, room)
 
 
-def _written(lines: Sequence[str], entries: Sequence[_Entry], room: Room) -> list[str]:
+def _written(title: str, lines: Sequence[str], entries: Sequence[_Entry], room: Room) -> list[str]:
     documents = 1 + sum(line.startswith("---") for line in lines[1:])
     several = f", {documents:,} documents" if documents > 1 else ""
-    title = room.take_all([f"YAML, {counted(len(lines), 'line')}{several}; (n) is the number of entries below a line"])
+    said = room.take_all([f"{title}{several}; (n) is the number of entries below a line"])
     outline = _outline(entries, room)
-    return [*title, *outline, *_values(entries, room), *telling(_texts(lines), room)]
+    return [*said, *outline, *_values(entries, room), *telling(numbered(lines, written(lines)), room)]
 
 
-def _entries(lines: Sequence[str]) -> Iterator[_Entry]:
+def _outer(lines: Sequence[str]) -> list[int]:
+    """Return the indices of the lines that are not blank; of very many, of those that are least indented."""
+    indices = written(lines)
+    if len(indices) <= _MOST_LINES:
+        return indices
+    indents = {index: len(lines[index]) - len(lines[index].lstrip(" ")) for index in some_of(indices)}
+    deepest = sorted(indents.values())[_MOST_LINES]
+    outer = [index for index, indent in indents.items() if indent < deepest] or list(indents)
+    return [outer[at] for at in evenly(len(outer), _MOST_LINES)]
+
+
+def _entries(lines: Sequence[str], indices: Iterable[int]) -> Iterator[_Entry]:
     block: int | None = None
-    for number, line in enumerate(lines, start=1):
-        bare = line.strip()
+    for index in indices:
+        line = lines[index]
         indent = len(line) - len(line.lstrip(" "))
-        if not bare or (block is not None and indent > block):
+        if block is not None and indent > block:
             continue
         block = None
-        if bare.startswith("#") or bare in ("---", "..."):
+        if line.startswith(("#", "---", "..."), indent):
             continue
-        if (entry := _entry(number, line[:_LONGEST_READ].rstrip())) is None:
+        if (entry := _entry(index + 1, line[:_LONGEST_READ].rstrip())) is None:
             continue
         if _BLOCK.match(entry.value):
             block = entry.indent
@@ -135,7 +149,3 @@ def _values(entries: Sequence[_Entry], room: Room) -> list[str]:
     if not places or not room.take("values by key:"):
         return []
     return ["values by key:", *room.within(_VALUES, lambda part: value_lines(places, part))]
-
-
-def _texts(lines: Sequence[str]) -> list[Found]:
-    return [(str(number), line[:_LONGEST_READ].strip()) for number, line in enumerate(lines, start=1) if line.strip()]
