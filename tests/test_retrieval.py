@@ -254,6 +254,21 @@ async def test_a_match_too_large_for_an_answer_is_shown_in_part_and_not_again_an
         start, seen = following["characters"]["start"] if following and seen < 5 else None, seen + 1
 
 
+async def test_a_line_too_long_for_a_costly_pattern_is_searched_in_parts():
+    shelf = await shelf_with("X" + "ab" * 4_000_000)
+    costly = r"^X.*(?:a.{200}b|b.{300}a)[ab]{50}c"
+    answer = await shelf.ask(pattern=costly)
+    assert answer.startswith("[line 1 is too long to be searched for this pattern at once")
+    window = json.loads(re.search(r"characters=(\{.*?\})", answer)[1])
+    assert "0 matches in characters 1–" in await shelf.ask(pattern=costly, line_range=1, characters=window)
+
+
+async def test_a_match_at_the_end_of_a_giant_line_names_no_further_ones():
+    shelf = await shelf_with("x" * 200_000 + "NEEDLE")
+    answer = await shelf.ask(pattern="NEEDLE")
+    assert "NEEDLE [of 200,006 characters]" in answer
+
+
 async def test_surroundings_that_do_not_fit_are_spoken_of():
     shelf = await shelf_with("\n".join(f"{n} " + "word " * 60 for n in range(1_000)))
     answer = await shelf.ask(pattern="^500 ", context_lines=50)
@@ -358,6 +373,21 @@ async def test_a_table_of_many_columns_shows_as_many_as_fit():
     answer = await shelf.ask(where="column_number_1 == 1")
     assert "of 1,500; name those to see with columns=[…]" in answer
     assert answer.startswith("line,column_number_0,column_number_1,")
+
+
+async def test_names_that_are_huge_do_not_fill_an_answer():
+    shelf = await shelf_with(json.dumps({"k" * 1_000_000: 1, "b": list(range(2_000))}))
+    assert estimate_text(await shelf.ask(json_path="$.*")) <= BUDGET
+    wide = ",".join(f"col{n}" for n in range(20_000)) + "\n" + (",".join("1" * 20_000) + "\n") * 2
+    assert (await (await shelf_with(wide)).ask(where="col1 == 1")).count("\n1,1") >= 0
+
+
+async def test_rows_that_hold_no_number_are_neither_more_nor_less_than_one():
+    prices = ["-", "N/A", '"1,234"', "5", "$3", "12"]
+    table = "id,price,note\n" + "".join(f"{n},{price},some words of a note\n" for n, price in enumerate(prices * 200))
+    shelf = await shelf_with(table)
+    assert set(re.findall(r"^\d+,\d+,([^,]+),", await shelf.ask(where="price < 10"), re.MULTILINE)) == {"5"}
+    assert set(re.findall(r"^\d+,\d+,([^,]+),", await shelf.ask(where="price > 10"), re.MULTILINE)) == {"12"}
 
 
 async def test_a_row_too_large_for_an_answer_is_cut_and_says_where_it_is():

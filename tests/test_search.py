@@ -356,3 +356,13 @@ async def find(text, line, word, query):
     await index.remove(["wanted"])
     assert (await index.search(word)).hits == ()
     await index.aclose()
+
+
+def test_an_index_may_be_used_in_one_event_loop_after_the_other():
+    index = SearchIndex()
+
+    async def add_some() -> int:
+        await asyncio.gather(*(index.add(f"r{n}", "hello " * 3_000) for n in range(5)))
+        return len((await index.search("hello")).hits)
+
+    assert asyncio.run(add_some()) == asyncio.run(add_some()) > 0

@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from holdfast.patterns.line_search import Finder, in_time, readable
+from holdfast.patterns.line_search import Finder, in_time, is_huge, readable, region_size
 
 __all__ = ["Spans", "every_match"]
 
@@ -16,10 +16,14 @@ _LINE_END = re.compile(rb"\r(?=\n)")
 
 @dataclass(frozen=True)
 class Spans:
-    """Matches, as offsets into the text. *go_on_at* is None, or where to go on: there may be more from there."""
+    """Matches, as offsets into the text. *go_on_at* is None, or where to go on: there may be more from there.
+
+    If *bytes_at_once* is not 0, the text is too long for the pattern, and so much of it would not be.
+    """
 
     spans: tuple[tuple[int, int], ...]
     go_on_at: int | None = None
+    bytes_at_once: int = 0
 
 
 def every_match(
@@ -29,7 +33,7 @@ def every_match(
     left_out = [found.start() - number for number, found in enumerate(_LINE_END.finditer(text))]
     read = readable(text)
     if not in_time(finder, read, deadline, clock):
-        return Spans((), start)
+        return Spans((), start, region_size(finder) if is_huge(finder, read) else 0)
     spans: list[tuple[int, int]] = []
     for found in finder.matches_in(read, len(text[:start].replace(b"\r\n", b"\n"))):
         if len(spans) == limit or (deadline is not None and clock() >= deadline):

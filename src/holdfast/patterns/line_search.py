@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
 from holdfast.patterns.lines import LineIndex
 
-__all__ = ["Finder", "LineMatch", "LineSearch", "Matches", "in_time", "readable", "region_size"]
+__all__ = ["Finder", "LineMatch", "LineSearch", "Matches", "in_time", "is_huge", "readable", "region_size"]
 
 _LARGEST_REGION = 1024 * 1024
 _SMALLEST_REGION = 4 * 1024
 # An engine takes about a hundred million steps in a second, so that a region takes some tenths of one at worst.
 _STEPS_PER_REGION = 40_000_000
+_STEPS_PER_SECOND = 100_000_000
 _HUGE_REGIONS = 4
+# A huge line is begun if it takes at worst so many times the time that is left.
+_MOST_TIMES_TOO_LATE = 2
 _SAMPLES = 16
 _SAMPLED_PART = 64
 
@@ -37,12 +40,15 @@ class LineMatch(NamedTuple):
 class Matches:
     """The first matching lines, and how many there are in all.
 
-    *counted_to* is None, or the last line that was looked at before the time was up: then *total* counts up to it.
+    *counted_to* is None, or the last line that was looked at before the time was up: then *total* counts up to it. If
+    *stuck_at* is a line, that one alone would take too long, and *bytes_at_once* is as much of it as would not.
     """
 
     lines: tuple[LineMatch, ...]
     total: int
     counted_to: int | None = None
+    stuck_at: int | None = None
+    bytes_at_once: int = 0
 
 
 class Finder(Protocol):
@@ -88,9 +94,15 @@ class LineSearch:
             if self.finder.needs_readable_text:
                 text = readable(text)
             if not in_time(self.finder, text, self.deadline, self.clock):
-                return Matches(tuple(self.kept), self.total, self.index.line_of(start, self.content) - 1)
+                return self._given_up_at(self.index.line_of(start, self.content), is_huge(self.finder, text))
             self._look_at(text, start, end)
         return Matches(tuple(self.kept), self.total)
+
+    def _given_up_at(self, line: int, is_stuck: bool) -> Matches:
+        found = Matches(tuple(self.kept), self.total, line - 1)
+        if not is_stuck or self.deadline is None or self.clock() >= self.deadline:
+            return found
+        return replace(found, stuck_at=line, bytes_at_once=region_size(self.finder))
 
     def _regions(self, start: int, end: int) -> Iterator[tuple[int, int]]:
         """Yield ranges of whole lines, without the line feed of the last. A line that is too long is one by itself."""
@@ -129,13 +141,23 @@ def region_size(finder: Finder) -> int:
     return min(max(_STEPS_PER_REGION // finder.steps_per_byte, _SMALLEST_REGION), _LARGEST_REGION)
 
 
+def is_huge(finder: Finder, text: bytes) -> bool:
+    """Say whether *text* is a line so long that its search, which cannot stop, may take long."""
+    return len(text) >= region_size(finder) * _HUGE_REGIONS
+
+
 def in_time(finder: Finder, text: bytes, deadline: float | None, clock: Callable[[], float]) -> bool:
-    """Say whether there is time for *text*. For a huge line samples tell: once begun, its search cannot stop."""
+    """Say whether there is time for *text*. For a huge line samples tell: once begun, its search cannot stop.
+
+    Where samples are harmless and the rest is not, what it takes at worst is bounded too.
+    """
     if deadline is None:
         return True
-    size = min(region_size(finder), len(text) // _SAMPLED_PART)
-    if len(text) < region_size(finder) * _HUGE_REGIONS or clock() >= deadline:
+    if not is_huge(finder, text) or clock() >= deadline:
         return clock() < deadline
+    if len(text) * finder.steps_per_byte > (deadline - clock()) * _MOST_TIMES_TOO_LATE * _STEPS_PER_SECOND:
+        return False
+    size = min(region_size(finder), len(text) // _SAMPLED_PART)
     # The engine warms up first.
     finder.count_from(text[:size], 0)
     began = clock()

@@ -87,8 +87,7 @@ class StoredContents:
         """Return all from line *first* to line *last*, without the last one's end."""
         window = opened.index.window_for(first, last)
         part = await self._part(opened, window.start, window.end)
-        start, end = window.bounds(part, first, last)
-        return part[start - window.start : end - window.start].removesuffix(b"\n").removesuffix(b"\r")
+        return await WORKERS.run(_bytes_in, part, window, first, last)
 
     async def _part(self, opened: StoredContent, start: int, end: int) -> bytes:
         if opened.content is None and isinstance(self._storage, SupportsRange) and offers(self._storage, SupportsRange):
@@ -125,6 +124,11 @@ def _checked(part: object, size: int) -> bytes:
     if not isinstance(part, bytes) or len(part) != size:
         raise StorageAccessError(f"the storage did not return the {size:,} bytes that it was asked for")
     return part
+
+
+def _bytes_in(part: bytes, window: LineWindow, first: int, last: int) -> bytes:
+    start, end = window.bounds(part, first, last)
+    return part[start - window.start : end - window.start].removesuffix(b"\n").removesuffix(b"\r")
 
 
 def _lines_in(part: bytes, window: LineWindow, first: int, last: int, is_cut: bool) -> list[str]:

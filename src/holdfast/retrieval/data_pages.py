@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from holdfast.errors import InvalidValueError
-from holdfast.gentle_json import loads_in_steps
+from holdfast.gentle_json import dumps_readable, loads_in_steps
 from holdfast.messages import as_json_text
 from holdfast.previews import make_preview
 from holdfast.previews.room import Room, shortened
@@ -18,8 +18,9 @@ from holdfast.selection import Row, Table, compile_path, select_rows
 
 __all__ = ["path_page", "rows_page"]
 
-_MOST_MATCHES = 1_000
+_MOST_MATCHES, _MOST_CELLS = 1_000, 1_000_000
 _SHARE_OF_HEADER = 0.4
+_CHARACTERS_PER_TOKEN = 16
 
 
 async def path_page(contents: StoredContents, opened: StoredContent, request: Request, room: Room) -> str:
@@ -46,7 +47,7 @@ def _path_page(content: bytes, request: Request, room: Room) -> str:
         raise InvalidValueError(
             f"offset must be below {selection.total:,}, the number of matches, got {request.offset}"
         )
-    shown = room.take_all(f"{where}: {as_json_text(found)}" for where, found in matches)
+    shown = room.take_all(_lines_of(matches, room))
     if not shown:
         shown = _outline(*matches[0], room)
     return "\n".join([*shown, _told(len(shown), request.offset, selection.total, "match", selection.complete)])
@@ -54,6 +55,7 @@ def _path_page(content: bytes, request: Request, room: Room) -> str:
 
 def _json_in(text: str) -> Any:
     """Return the value of a JSON text, or the list of values of JSON lines."""
+    text = text.removeprefix("\ufeff")
     try:
         return loads_in_steps(text)
     except InvalidValueError as error:
@@ -75,11 +77,39 @@ def _values_of(lines: Iterable[str]) -> list[Any] | None:
 
 def _outline(where: str, value: Any, room: Room) -> list[str]:
     """Return one value that does not fit as an outline of it, in one piece."""
-    head = f"{where} is too large for one answer; ask for a part of it. Its outline:"
+    head = f"{shortened(where)} is too large for one answer; ask for a part of it. Its outline:"
     room.take(head)
-    text = as_json_text(value)
+    text = _readable(value)
     preview = make_preview(text, "application/json", tokens=room.left, count_text=room.cost)
     return [head if preview is None else f"{head}\n{preview.text}"]
+
+
+def _lines_of(matches: Iterable[tuple[str, Any]], room: Room) -> Iterator[str]:
+    """Yield a line for each match, up to one that is surely too large: it would only take time."""
+    for where, found in matches:
+        if not _is_small(found, room.left * _CHARACTERS_PER_TOKEN):
+            return
+        yield f"{shortened(where)}: {as_json_text(found)}"
+
+
+def _is_small(value: Any, most: int) -> bool:
+    """Say whether a value has at most so many characters, or values in it."""
+    waiting, seen = [value], 0
+    while waiting and seen <= most:
+        item = waiting.pop()
+        seen += len(item) if isinstance(item, str) else 1
+        if isinstance(item, (list, dict)):
+            seen += len(item)
+            if seen <= most:
+                waiting += item.values() if isinstance(item, dict) else item
+    return seen <= most
+
+
+def _readable(value: Any) -> str:
+    try:
+        return dumps_readable(value)
+    except InvalidValueError:
+        return as_json_text(value)
 
 
 def _rows_page(content: bytes, content_type: str, request: Request, room: Room) -> str:
@@ -88,7 +118,9 @@ def _rows_page(content: bytes, content_type: str, request: Request, room: Room) 
         raise InvalidValueError(
             "columns and where need CSV, TSV or JSON lines, and this is none; use pattern or json_path"
         )
-    page = select_rows(table, request.columns, request.where, limit=_MOST_MATCHES, offset=request.offset)
+    # Of very wide rows few are shown, and many would take much memory.
+    most = min(_MOST_MATCHES, _MOST_CELLS // max(len(table.columns), 1) + 1)
+    page = select_rows(table, request.columns, request.where, limit=most, offset=request.offset)
     columns = _fitting_columns(page.columns, room)
     head = ",".join(["line", *columns])
     room.take(head)

@@ -8,7 +8,7 @@ from collections import OrderedDict
 
 from holdfast.errors import HoldfastError
 from holdfast.references import KnownReferences
-from holdfast.retrieval.contents import StoredContents, decoded
+from holdfast.retrieval.contents import WORKERS, StoredContents, decoded
 from holdfast.search import SearchAnswer, SearchIndex
 
 __all__ = ["Indexing"]
@@ -110,6 +110,7 @@ class Indexing:
             self._known.forget(reference)
 
     async def _index_text(self, reference: str, content: bytes) -> None:
-        await self._opened().add(reference, decoded(content), title=self._known.tool_of(reference))
+        text = await WORKERS.run(decoded, content)
+        await self._opened().add(reference, text, title=self._known.tool_of(reference))
         # Not before: what is interrupted here is read from the storage the next time.
         self._indexed.add(reference)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from holdfast.errors import InvalidValueError
 from holdfast.patterns import LineIndex, LineMatch, Matches, Pattern, compile_pattern
 from holdfast.previews.room import Room
 from holdfast.retrieval.contents import WORKERS, StoredContent, StoredContents
@@ -82,12 +84,29 @@ class _LineMatches:
     def _nothing(self, matches: Matches, first: int, last: int) -> str:
         looked_at = last if matches.counted_to is None else matches.counted_to
         said = f"No line matches among lines {first:,}–{looked_at:,} of {self.index.lines:,}"
+        if matches.stuck_at is not None:
+            return f"[{self._stuck(matches)}]"
         if matches.counted_to is not None:
             return f"[{said}, where the time was up; {go_on_with(line_range={'start': looked_at + 1, 'end': last})}]"
         if not self.request.ignore_case:
-            others = self._search(_compiled(self.request, True), first, last, 0).total
-            said += f"; with ignore_case=true, {others:,} do" if others else ""
+            said += self._in_other_letters(first, last)
         return f"[{said}.]"
+
+    def _in_other_letters(self, first: int, last: int) -> str:
+        try:
+            others = self._search(_compiled(self.request, True), first, last, 0)
+        except InvalidValueError:
+            # Without RE2, not every pattern can be had like that.
+            return ""
+        return f"; with ignore_case=true, {others.total:,} do" if others.total and others.counted_to is None else ""
+
+    def _stuck(self, matches: Matches) -> str:
+        window = {"start": 1, "end": matches.bytes_at_once}
+        line = {"start": matches.stuck_at, "end": matches.stuck_at}
+        return (
+            f"line {matches.stuck_at:,} is too long to be searched for this pattern at once; search in parts of it "
+            f"with line_range={json.dumps(line)}, characters={json.dumps(window)} and so on"
+        )
 
     def _shown(self, matches: Sequence[LineMatch], first: int, last: int, room: Room) -> tuple[list[str], int, int]:
         """Return quotes of as many matches as fit, at least one, how many those are, and with how much around them.
@@ -116,10 +135,14 @@ class _LineMatches:
     def _told(self, matches: Matches, count: int, last: int, context: int) -> str:
         """Return what part this is, and how to go on."""
         until = matches.lines[count - 1].line
+        if matches.counted_to is not None and matches.total == count:
+            until = matches.counted_to
         more = matches.total > count or matches.counted_to is not None
         counted = f"{count:,} of {matches.total:,} matching lines"
         if matches.counted_to is not None:
             counted += f" up to line {matches.counted_to:,}, where the time was up"
         around = f", with {context} lines around each, as more do not fit" if context < self._context else ""
         part = f"{counted}, of {self.index.lines:,} lines{around}"
+        if matches.stuck_at is not None and matches.total == count:
+            return f"[{part}; {self._stuck(matches)}]"
         return f"[{part}; {go_on_with(line_range={'start': until + 1, 'end': last})}]" if more else f"[{part}]"

@@ -50,8 +50,11 @@ async def fitted(write: Callable[[Room], Awaitable[str]], tokens: int, count_tex
     room = tokens - NOTES
     while True:
         answer = await write(Room(room, count_text))
-        if (size := count_text(answer)) <= tokens or room <= 1:
+        if (size := count_text(answer)) <= tokens:
             return answer
+        if room <= 1:
+            # Whatever it was that did not heed its room: the window comes first.
+            return fitting(answer, Room(tokens - NOTES, count_text)) + "… [this answer is cut]"
         room = max(room * tokens * 19 // (size * 20), 1)
 
 

@@ -62,6 +62,8 @@ class Quotes:
             return f"{number}> {excerpt.text}"
         length = len(_text(self.content, start, end))
         after = len(decoded(self.content[start:match_end])) + 1
+        if after > length:
+            return f"{number}> {excerpt.text} [of {length:,} characters]"
         more = go_on_with(line_range={"start": number, "end": number}, characters={"start": after, "end": length})
         return f"{number}> {excerpt.text} [of {length:,} characters; for further matches in this line, {more}]"
 

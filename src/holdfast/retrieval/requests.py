@@ -14,6 +14,7 @@ __all__ = ["SCHEMA", "Request", "Span"]
 
 _SPAN = re.compile(r"\s*(-?\d{1,15})\s*(?:(?:-|–|:|,|\.\.|to)\s*(-?\d{1,15})\s*)?")
 _MOST_CONTEXT = 100
+_MOST_COLUMNS = 100
 
 
 @dataclass(frozen=True)
@@ -165,6 +166,8 @@ def _columns(name: str, value: Any) -> tuple[str, ...]:
         value = parsed if isinstance(parsed, list) else [part.strip() for part in value.split(",")]
     if not isinstance(value, list) or not value or not all(isinstance(column, str) and column for column in value):
         raise InvalidTypeError(f"{name} must be a list of columns' names, got {value!r:.80}")
+    if len(value) > _MOST_COLUMNS:
+        raise InvalidValueError(f"{name} must name at most {_MOST_COLUMNS} columns, got {len(value):,}")
     return tuple(value)
 
 

@@ -14,7 +14,7 @@ from holdfast.previews.room import Room
 from holdfast.retrieval.contents import StoredContents
 from holdfast.retrieval.events import Searched
 from holdfast.retrieval.indexing import Indexing
-from holdfast.retrieval.pages import fitted
+from holdfast.retrieval.pages import fitted, fitting
 from holdfast.search import ExcerptLine, Hit, SearchAnswer
 from holdfast.tokens import TokenEstimator
 from holdfast.turns import Allowance
@@ -84,15 +84,10 @@ class Searching:
 
 
 async def _written(answer: SearchAnswer, hits: list[Hit], room: Room) -> str:
-    shown: list[str] = []
-    for hit in hits:
-        passage = _passage(hit)
-        if not room.take(passage):
-            break
-        shown.append(passage)
+    shown = room.take_all(map(_passage, hits))
     if hits and not shown:
-        shown = room.take_head(_passage(hits[0]).split("\n"))
-    return "\n".join([*shown, _told(answer, len(shown), len(answer.hits) - len(hits))])
+        shown = [fitting(_passage(hits[0]), room)]
+    return "\n".join([*shown, _told(answer, len(shown), len(hits))])
 
 
 def _passage(hit: Hit) -> str:
@@ -114,20 +109,22 @@ def _quoted(line: ExcerptLine) -> str:
     return f"  {line.number}: {before}{line.text}{after}"
 
 
-def _told(answer: SearchAnswer, shown: int, gone: int) -> str:
+def _told(answer: SearchAnswer, shown: int, there: int) -> str:
     """Return how much there is, and what was not looked at."""
     if shown:
-        told = [f"{shown:,} of {answer.total_matching:,} matching passages, the best first"]
+        told = [f"{shown:,} of {max(answer.total_matching, shown):,} matching passages, the best first"]
     else:
         told = ["Nothing matches; try other words, or a pattern with retrieve_offloaded_content"]
-    if gone:
-        told.append(f"{gone:,} better ones are of contents that were evicted")
+    if shown < there:
+        told.append(f"{there - shown:,} more did not fit; ask for what is special about the one you mean")
+    if gone := len(answer.hits) - there:
+        told.append(f"{gone:,} of the best are of contents that were evicted")
     if answer.missing:
         told.append(f"found nowhere: {', '.join(answer.missing[:_MOST_MISSING])}")
     if answer.ignored:
         told.append(f"{answer.ignored:,} further words of this long query were not looked for")
     if answer.uncovered:
-        told.append(f"{answer.uncovered:,} of the oldest contents are not covered by the search")
+        told.append(f"{answer.uncovered:,} contents are not covered by the search, which is bounded")
     return f"[{'; '.join(told)}]"
 
 

@@ -26,6 +26,9 @@ def matches_in_window(
     before = _encoded(window.before)
     content = before + _encoded(window.text)
     found = pattern.matches_in(content, start=len(before), limit=_MOST, deadline=deadline)
+    if found.bytes_at_once:
+        window_at_once = {"start": window.first, "end": window.first + found.bytes_at_once - 1}
+        return f"[This is too much for this pattern at once; {go_on_with(**again, characters=window_at_once)}]"
     starts = _characters_at(content, [*(start for start, _ in found.spans), found.go_on_at or len(content)])
     offset = window.first - len(window.before)
     quotes = [

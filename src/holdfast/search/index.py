@@ -57,7 +57,7 @@ class SearchIndex:
         self._uncovered: dict[str, None] = {}
         self._leaving: list[_Document] = []
         self._size = 0
-        self._writing = asyncio.Lock()
+        self._lock: tuple[asyncio.AbstractEventLoop | None, asyncio.Lock] = (None, asyncio.Lock())
         self._closed = False
 
     @property
@@ -82,7 +82,7 @@ class SearchIndex:
         """
         _check_strings(reference=reference, text=text, title=title)
         labels = MappingProxyType(_checked_labels(labels or {}))
-        async with self._writing:
+        async with self._writing():
             size = await self._run(_size_of, title, text)
             self._drop(reference)
             self._uncovered[reference] = None
@@ -90,10 +90,17 @@ class SearchIndex:
                 await self._write(_Document(next(self._numbers), reference, title, labels, size), text)
             await self._purge()
 
+    def _writing(self) -> asyncio.Lock:
+        """Return the lock of this event loop: what waits for another's would wait for ever."""
+        loop = asyncio.get_running_loop()
+        if self._lock[0] is not loop:
+            self._lock = (loop, asyncio.Lock())
+        return self._lock[1]
+
     async def remove(self, references: Iterable[str]) -> None:
         """Forget these contents, for good: they are neither found nor counted as not covered. Unknown ones are fine."""
         leaving = [references] if isinstance(references, str) else list(references)
-        async with self._writing:
+        async with self._writing():
             self._check_open()
             for reference in leaving:
                 self._drop(reference)

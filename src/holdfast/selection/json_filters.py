@@ -146,7 +146,13 @@ def _at(value: Any, keys: list[str | int], steps: Steps, cost: int) -> Any:
 
 def _compared(left: _Operand, operator: str, right: _Operand) -> Condition:
     compare = _COMPARISONS[operator]
-    return lambda item: compare(left(item), right(item))
+    return lambda item: _paid(compare, left(item), right(item), item[1])
+
+
+def _paid(compare: Callable[[Any, Any], bool], left: Any, right: Any, steps: Steps) -> bool:
+    if isinstance(left, str) and isinstance(right, str):
+        steps.take(min(len(left), len(right)) // _CHARACTERS_PER_STEP)
+    return compare(left, right)
 
 
 def _equal(left: Any, right: Any) -> bool:

@@ -38,9 +38,9 @@ _RESERVED = re.compile(r"(?:and|or|not|contains)\Z", re.IGNORECASE)
 _NUMBER = re.compile(r"[+-]?(?:[0-9]{1,300}(?:\.[0-9]{0,300})?|\.[0-9]{1,300})(?:[eE][+-]?[0-9]{1,3})?")
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _WORDS = Words(
-    both=re.compile(r"and\b|&&", re.IGNORECASE),
-    either=re.compile(r"or\b|\|\|", re.IGNORECASE),
-    negation=re.compile(r"not\b|!(?!=)", re.IGNORECASE),
+    both=re.compile(r"and(?![\w.-])|&&", re.IGNORECASE),
+    either=re.compile(r"or(?![\w.-])|\|\|", re.IGNORECASE),
+    negation=re.compile(r"not(?![\w.-])|!(?!=)", re.IGNORECASE),
 )
 _SPELLINGS = {"=": "==", "<>": "!="}
 _ORDERS: dict[str, Callable[[Any, Any], bool]] = {
@@ -106,7 +106,7 @@ def _comparison(cell: Getter, sign: str, value: str, quoted: bool) -> Condition:
         return lambda row: value in _as_text(cell(row))
     number = _as_number(value)
     if sign in _ORDERS:
-        return lambda row: _in_order(cell(row), _ORDERS[sign], value, number)
+        return lambda row: _in_order(cell(row), _ORDERS[sign], value, number, quoted)
     if quoted:
         number = None
     if sign == "==":
@@ -120,12 +120,13 @@ def _same(cell: Any, value: str, number: float | None) -> bool:
     return _as_text(cell) == value
 
 
-def _in_order(cell: Any, compare: Callable[[Any, Any], bool], value: str, number: float | None) -> bool:
+def _in_order(cell: Any, compare: Callable[[Any, Any], bool], value: str, number: float | None, quoted: bool) -> bool:
     if cell is None or cell == "":
         return False
     if number is not None and (cell_number := _as_number(cell)) is not None:
         return compare(cell_number, number)
-    return compare(_as_text(cell), value)
+    # What is no number is neither more nor less than one.
+    return (number is None or quoted) and compare(_as_text(cell), value)
 
 
 def _as_number(cell: Any) -> float | None:
