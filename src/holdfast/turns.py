@@ -27,13 +27,13 @@ class Turn:
         self.seen: dict[str, tuple[str, int | None]] = {}
         self.decided: set[str] = set()
         self._taken = 0
-        self._length = -1
+        self._last_message: object = None
 
-    def begin(self, length: int) -> None:
-        """Say that the model is called with so many messages. A call with as many as the last is of the same turn."""
-        if length == self._length:
+    def begin(self, last_message: object) -> None:
+        """Say that the model is called. If the last message is still the same, it is called again in the same turn."""
+        if last_message is not None and last_message is self._last_message:
             return
-        self._length = length
+        self._last_message = last_message
         self.seen.clear()
         self.decided.clear()
         self._taken = 0

@@ -131,7 +131,7 @@ class ContextOffloader:
         """Let the storage know what the conversation shows, which is not to be forgotten, and that a turn begins."""
         conversation = self._own(event.conversation)
         await self._fit_turn(conversation)
-        self._turn.begin(len(conversation.messages))
+        self._turn.begin(conversation.messages[-1] if conversation.messages else None)
         visible = self._known.visible_in(conversation.messages, self._dialect_of(conversation))
         if isinstance(self.storage, SupportsLive):
             self.storage.set_live(visible)
