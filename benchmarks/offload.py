@@ -22,7 +22,7 @@ from typing import Any
 
 import needles
 from contents import csv_text, json_text, log
-from reporting import Benchmark, Row, alternating, at_most, faster
+from reporting import Benchmark, Row, alternating, at_most, faster, longest_stall
 
 from holdfast import ContextOffloader, InMemoryStorage
 from holdfast.hooks import AfterToolCall, Conversation
@@ -164,17 +164,6 @@ async def stall_while_searching(contender: Contender, content: bytes, pattern: s
     retrieve = await contender(content)
     gc.collect()
     return await longest_stall(retrieve(pattern=pattern))
-
-
-async def longest_stall(work: Awaitable[object]) -> float:
-    """How late, at worst, a task that wants to run every half millisecond did run."""
-    task, longest, pause = asyncio.ensure_future(work), 0.0, 0.0005
-    while not task.done():
-        began = time.perf_counter()
-        await asyncio.sleep(pause)
-        longest = max(longest, time.perf_counter() - began - pause)
-    await task
-    return longest
 
 
 # Reading lines of a large text

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import platform
 import sys
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -26,6 +28,17 @@ class Row:
     bar: str
     result: str
     met: bool
+
+
+async def longest_stall(work: Awaitable[object]) -> float:
+    """How late, at worst, a task that wants to run every half millisecond did run."""
+    task, longest, pause = asyncio.ensure_future(work), 0.0, 0.0005
+    while not task.done():
+        began = time.perf_counter()
+        await asyncio.sleep(pause)
+        longest = max(longest, time.perf_counter() - began - pause)
+    await task
+    return longest
 
 
 def faster(measure: str, bar: float, ours: float, theirs: float) -> Row:

@@ -17,14 +17,14 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import boto3
-from reporting import Benchmark, Row, alternating, at_most, faster
+from reporting import Benchmark, Row, alternating, at_most, faster, longest_stall
 
 from holdfast import FileStorage, S3Storage
 from holdfast.testing.relay import delaying_relay
@@ -134,17 +134,6 @@ def stall_with_holdfast() -> float:
 
 def stall_with_nothing() -> float:
     return asyncio.run(longest_stall(asyncio.sleep(0.3)))
-
-
-async def longest_stall(work: Awaitable[None]) -> float:
-    """How late, at worst, a task that wants to run every half millisecond did run."""
-    task, longest, pause = asyncio.ensure_future(work), 0.0, 0.0005
-    while not task.done():
-        began = time.perf_counter()
-        await asyncio.sleep(pause)
-        longest = max(longest, time.perf_counter() - began - pause)
-    await task
-    return longest
 
 
 # S3
