@@ -43,7 +43,8 @@ class _Document:
 class SearchIndex:
     """Full-text search over what was added, in memory, gone when it is closed.
 
-    It holds up to *max_bytes* of text, where each content counts for 1,000 bytes more, and takes about as much memory.
+    It holds up to *max_bytes* of text, where each content counts for 1,000 bytes more, and takes as much memory, or of
+    words that hardly repeat up to six times as much.
     Beyond that, what was added first leaves, and every answer says how many contents it does not cover. The work is
     done in a thread, in small steps: a search waits for one step of an `add` and not for its end.
     """
