@@ -325,6 +325,13 @@ async def test_a_value_too_large_for_an_answer_is_outlined():
     assert "price" in answer
 
 
+async def test_a_text_too_large_for_an_answer_is_begun():
+    shelf = await shelf_with(converse_result({"json": {"log": LOG, "exit": 0}}))
+    answer = await shelf.ask(json_path="$.log")
+    assert f"is a text of {len(LOG):,} characters" in answer
+    assert LOG[:1_000] in answer
+
+
 async def test_a_path_that_leads_nowhere_says_how_far_it_came():
     shelf = await shelf_with(converse_result({"json": {"rows": ROWS}}))
     answer = await shelf.ask(json_path="$.rows[0].nmae")
@@ -536,6 +543,7 @@ async def test_what_was_evicted_is_not_served_from_what_is_remembered():
         ({"pattern": "a", "context_lines": "many"}, "context_lines must be a whole number"),
         ({"pattern": "a", "plain_text": "maybe"}, "plain_text must be true or false"),
         ({"json_path": "$", "offset": -1}, "offset must be 0 or more"),
+        ({"pattern": "a", "offset": 5}, "offset goes with json_path"),
         ({"columns": 5}, "columns must be a list of columns' names"),
     ],
 )

@@ -76,7 +76,11 @@ def _values_of(lines: Iterable[str]) -> list[Any] | None:
 
 
 def _outline(where: str, value: Any, room: Room) -> list[str]:
-    """Return one value that does not fit as an outline of it, in one piece."""
+    """Return one value that does not fit as an outline of it, in one piece; of a text, its beginning."""
+    if isinstance(value, str):
+        head = f"{shortened(where)} is a text of {len(value):,} characters; find places in it with pattern. It begins:"
+        room.take(head)
+        return [f"{head}\n{fitting(value, room)}"]
     head = f"{shortened(where)} is too large for one answer; ask for a part of it. Its outline:"
     room.take(head)
     text = _readable(value)

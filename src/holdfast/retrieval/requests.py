@@ -82,6 +82,10 @@ class Request:
         chosen = [name for name, is_chosen in ways if is_chosen]
         if len(chosen) > 1:
             raise InvalidValueError(f"give only one of {' and '.join(chosen)} in one call")
+        if self.offset and chosen in ([], ["pattern"]):
+            raise InvalidValueError(
+                "offset goes with json_path, columns and where; go on with line_range or characters"
+            )
         if chosen and chosen != ["pattern"] and (self.line_range or self.characters):
             raise InvalidValueError(f"line_range and characters do not go with {chosen[0]}; use offset to go on")
 
