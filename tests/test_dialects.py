@@ -752,3 +752,9 @@ def test_an_unknown_name_says_which_are_known(name):
 def test_texts_of_a_result_are_joined_without_the_empty_ones():
     result = ToolResult("t1", (Text("ok"), Text(""), Text("then"), Text("")))
     assert OpenAI().write(Message("user", (result,))) == [{"role": "tool", "tool_call_id": "t1", "content": "ok\nthen"}]
+
+
+@pytest.mark.parametrize("dialect", [Converse(), Anthropic(), OpenAI()])
+def test_a_pin_adds_nothing_else_to_a_message_that_holds_nothing(dialect):
+    [pinned] = dialect.write(dialect.read({}).with_pin(True))
+    assert pinned.keys() == {"metadata"}

@@ -34,7 +34,8 @@ class BlockDialect(ABC):
         """Return what *message* was read from, or what it has become since."""
         if (as_it_came := unchanged(message)) is not None:
             return as_it_came
-        wire = dict(as_mapping(message.wire) or {"role": message.role, "content": []})
+        given = as_mapping(message.wire)
+        wire = {"role": message.role, "content": []} if given is None else dict(given)
         if message.blocks != self.read_content(wire.get("content")):
             wire["content"] = self.write_content(message.blocks, wire.get("content"))
         return [with_notes(wire, message.notes)]

@@ -78,7 +78,8 @@ class OpenAI:
         calls = tuple(filter(_is_call, message.blocks))
         said = tuple(block for block in message.blocks if not _is_call(block) and not isinstance(block, Reasoning))
         new: Wire = {"role": message.role, "content": None if calls else ""}
-        wire = dict(as_mapping(message.wire) or new)
+        given = as_mapping(message.wire)
+        wire = new if given is None else dict(given)
         if said != _read_content(wire.get("content")):
             wire["content"] = _write_content(said, wire.get("content"))
         if calls != tuple(_read_calls(wire.get("tool_calls"))):
