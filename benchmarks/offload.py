@@ -25,7 +25,7 @@ from contents import csv_text, json_text, log
 from reporting import Benchmark, Row, alternating, at_most, faster, longest_stall
 
 from holdfast import ContextOffloader, InMemoryStorage
-from holdfast.hooks import AfterToolCall, Conversation
+from holdfast.hooks import AfterToolCall, BeforeModelCall, Conversation
 from holdfast.offload import PREVIEW_TOKENS
 from holdfast.previews import make_preview
 
@@ -47,9 +47,12 @@ async def ours(content: bytes) -> Retrieve:
     """The retrieval tool of a new conversation, which knows nothing of *content* yet."""
     storage, conversation = InMemoryStorage(), Conversation([])
     reference = await storage.store("bench", content)
-    tool = ContextOffloader(storage).tools[0]
+    offloader = ContextOffloader(storage)
+    tool = offloader.tools[0]
 
     async def retrieve(**arguments: Any) -> str:
+        # Each in a turn of its own: the answers of one turn share its room.
+        await offloader.before_model_call(BeforeModelCall(conversation))
         answer = await tool.run(conversation, {"reference": reference, **arguments})
         assert not answer.is_error, answer.text
         return answer.text
