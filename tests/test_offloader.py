@@ -561,6 +561,16 @@ async def test_a_storage_that_returns_no_reference_is_not_trusted():
     assert await offloaded(offloader, LOG, talk) == LOG
 
 
+async def test_a_storage_that_cannot_count_turns_does_not_stop_the_agent(caplog):
+    class Stuck(InMemoryStorage):
+        def advance_turn(self) -> None:
+            raise RuntimeError("no more turns")
+
+    offloader, talk = ContextOffloader(Stuck()), conversation()
+    await turns(offloader, talk, 1)
+    assert "Stuck could not be told of the next turn" in caplog.text
+
+
 async def test_an_on_event_that_fails_is_logged(caplog):
     def fail(event):
         raise RuntimeError("no")

@@ -132,11 +132,7 @@ class ContextOffloader:
         conversation = self._own(event.conversation)
         await self._fit_turn(conversation)
         self._turn.begin(conversation.messages[-1] if conversation.messages else None)
-        visible = self._known.visible_in(conversation.messages, self._dialect_of(conversation))
-        if isinstance(self.storage, SupportsLive):
-            self.storage.set_live(visible)
-        if isinstance(self.storage, SupportsTurns):
-            self.storage.advance_turn()
+        self._tell_storage(self._known.visible_in(conversation.messages, self._dialect_of(conversation)))
         self._retrieval.index_stored()
 
     def get_state(self) -> dict[str, Any]:
@@ -198,6 +194,16 @@ class ContextOffloader:
             if part.storable is not None and part.reference is not None:
                 self._known.add(part.reference, tool_name)
                 self._retrieval.stored(part.reference, part.storable.content, part.storable.content_type)
+
+    def _tell_storage(self, visible: set[str]) -> None:
+        try:
+            if isinstance(self.storage, SupportsLive):
+                self.storage.set_live(visible)
+            if isinstance(self.storage, SupportsTurns):
+                self.storage.advance_turn()
+        except Exception:
+            # A storage may be anybody's; that it cannot forget is no reason to stop an agent.
+            logger.exception("%s could not be told of the next turn", type(self.storage).__name__)
 
     def _tell(self, event: OffloadEvent) -> None:
         if self._on_event is None:
