@@ -62,6 +62,9 @@ def run_with(storage: str, *arguments: str | Path) -> subprocess.CompletedProces
         from holdfast import FileStorage
         from holdfast.cli import locations, main
 
+        # Whoever started the tests in the background may have had interrupts ignored.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
         class Odd(FileStorage):
             calls = 0
             {textwrap.indent(textwrap.dedent(storage).strip(), " " * 12).strip()}
