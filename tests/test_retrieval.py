@@ -263,6 +263,14 @@ async def test_a_line_too_long_for_a_costly_pattern_is_searched_in_parts():
     assert "0 matches in characters 1–" in await shelf.ask(pattern=costly, line_range=1, characters=window)
 
 
+@pytest.mark.parametrize("line", [2, -2, {"start": 1, "end": 2}])
+async def test_after_a_giant_line_the_lines_behind_it_are_named(line):
+    shelf = await shelf_with("short\n" + "word " * 20_000 + "\nlast")
+    answer = await shelf.ask(line_range=line, characters={"start": 10, "end": 500})
+    assert answer.endswith('; for the lines after it, with line_range={"start": 3, "end": 3}]')
+    assert await shelf.ask(line_range={"start": 3, "end": 3}) == "3: last\n[lines 3–3 of 3]"
+
+
 async def test_a_match_at_the_end_of_a_giant_line_names_no_further_ones():
     shelf = await shelf_with("x" * 200_000 + "NEEDLE")
     answer = await shelf.ask(pattern="NEEDLE")

@@ -20,8 +20,6 @@ _LONGEST_SCAN = 100_000
 # A reference stands between blanks, quotes or brackets. One that holds such itself is looked for as it is.
 _WORD = re.compile(r"[^\s\"'`<>()\[\]{},;|\\]+")
 _TRAILING = ".:!?…"
-
-
 _OFFLOADED = re.compile(r"\[Offloaded as ([^\n]{1,1000}?) : ")
 
 

@@ -102,8 +102,9 @@ async def window_page(
     part = f"characters {window.first:,}–{following - 1:,} of {window.total:,} in {where}"
     if following <= window.last:
         part += f"; {go_on_with(**again, characters={'start': following, 'end': window.last})}"
-    if lines is not None and lines.start == lines.end and lines.start < (last := last_line or opened.index.lines):
-        part += f"; for the lines after it, with {_written(line_range={'start': lines.start + 1, 'end': last})}"
+    line = again.get("line_range", {}).get("end")
+    if line is not None and line < (last := last_line or opened.index.lines):
+        part += f"; for the lines after it, with {_written(line_range={'start': line + 1, 'end': last})}"
     return f"{shown}\n[{part}]"
 
 
