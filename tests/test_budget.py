@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.budget import LOW_WATER, TRIGGER, Budget, require_share
+from holdfast.budget import Budget, require_share
+from holdfast.defaults import LOW_WATER, TRIGGER
 from holdfast.errors import HoldfastError, InvalidTypeError, InvalidValueError
 
 shares = st.floats(min_value=0.001, max_value=1.0)

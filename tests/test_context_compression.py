@@ -9,7 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from holdfast.compression import DEFAULT_WINDOW, ContextCompression, Plan, Protection, Summarize, Truncate, set_pins
+from holdfast.compression import ContextCompression, Plan, Protection, Summarize, Truncate, set_pins
+from holdfast.defaults import WINDOW
 from holdfast.errors import ContextOverflowError, HoldfastError, InvalidTypeError, InvalidValueError
 from holdfast.hooks import AfterInvocation, AfterModelCall, BeforeModelCall, Conversation, HookRegistry
 from holdfast.tokens import Calibration
@@ -761,7 +762,7 @@ async def test_an_unknown_window_is_said_once_and_assumed(caplog):
     for _ in range(5):
         await agent.call()
     assert caplog.text.count("nobody said how many tokens the model takes") == 1
-    assert compression.window.budget(agent.conversation).window == DEFAULT_WINDOW
+    assert compression.window.budget(agent.conversation).window == WINDOW
 
 
 @pytest.mark.parametrize("described", [{"window": 5_000}, {}])

@@ -20,8 +20,8 @@ NAMES = [name.removesuffix(".__init__") for name in MODULES]
 
 # From the ground up; a room may import from its own floor and from those below.
 FLOORS = [
-    {"holdfast.errors"},
-    {"holdfast.extras", "holdfast.media_types"},
+    {"holdfast.errors", "holdfast.defaults"},
+    {"holdfast.extras", "holdfast.media_types", "holdfast.model_windows"},
     {"holdfast.messages"},
     {"holdfast.dialects", "holdfast.cuts"},
     {"holdfast.tokens", "holdfast.budget"},
@@ -31,7 +31,9 @@ FLOORS = [
     {"holdfast.eviction", "holdfast.compression", "holdfast.search", "holdfast.references", "holdfast.selection"},
     {"holdfast.retrieval"},
     {"holdfast.offload"},
-    {"holdfast.conversation"},
+    {"holdfast.conversation", "holdfast.configuration", "holdfast.loops"},
+    {"holdfast.manager"},
+    {"holdfast.adapters"},
     {"holdfast", "holdfast.testing", "holdfast.cli"},
 ]
 

@@ -10,12 +10,14 @@ if TYPE_CHECKING:
     from holdfast.compression import ContextCompression, pin_message
     from holdfast.errors import ContextOverflowError, HoldfastError, NotFoundError, StorageError
     from holdfast.eviction import EvictingStorage
+    from holdfast.manager import ContextManager
     from holdfast.offload import ContextOffloader
     from holdfast.storage import Entry, FileStorage, InMemoryStorage, Part, S3Storage, ScopedStorage, Storage
     from holdfast.tokens import estimate_input_tokens
 
 __all__ = [
     "ContextCompression",
+    "ContextManager",
     "ContextOffloader",
     "ContextOverflowError",
     "Entry",
@@ -42,6 +44,7 @@ lazily(
     | dict.fromkeys(_IN_ERRORS, "holdfast.errors")
     | dict.fromkeys(_IN_COMPRESSION, "holdfast.compression")
     | {
+        "ContextManager": "holdfast.manager",
         "ContextOffloader": "holdfast.offload",
         "EvictingStorage": "holdfast.eviction",
         "estimate_input_tokens": "holdfast.tokens",

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from holdfast.errors import HoldfastError, InvalidTypeError
+from holdfast.errors import HoldfastError, InvalidTypeError, InvalidValueError
 from holdfast.hooks import Conversation
 from holdfast.messages import Block, Document, Image, Text
 
@@ -42,6 +42,18 @@ class AgentTool:
     description: str
     input_schema: Mapping[str, Any] = field(repr=False)
     handler: Callable[[Conversation, Mapping[str, Any]], Awaitable[str | ToolAnswer]] = field(repr=False)
+
+    def spec(self, dialect: str) -> dict[str, Any]:
+        """Return what a provider is told of the tool, in the form of its *dialect*."""
+        named = {"name": self.name, "description": self.description}
+        match dialect:
+            case "openai":
+                return {"type": "function", "function": {**named, "parameters": dict(self.input_schema)}}
+            case "anthropic":
+                return {**named, "input_schema": dict(self.input_schema)}
+            case "converse":
+                return {"toolSpec": {**named, "inputSchema": {"json": dict(self.input_schema)}}}
+        raise InvalidValueError(f"dialect must be 'openai', 'anthropic' or 'converse', got {dialect!r:.80}")
 
     async def run(self, conversation: Conversation, arguments: Mapping[str, Any]) -> ToolAnswer:
         """Do it. What the model got wrong is told to the model, not raised."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from holdfast.defaults import LOW_WATER, TRIGGER
 from holdfast.errors import InvalidTypeError, InvalidValueError
 
-__all__ = ["LOW_WATER", "TRIGGER", "Budget", "require_share"]
+__all__ = ["Budget", "require_share"]
 
-TRIGGER = 0.7
-LOW_WATER = 0.5
 _NEARLY_ALL = 0.9
 
 

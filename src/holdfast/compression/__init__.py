@@ -11,11 +11,10 @@ from holdfast.compression.protection import Protection, survives_compression
 from holdfast.compression.summarize import Summarize, Summarizer, summary_in
 from holdfast.compression.summary_request import SUMMARY_PROMPT, SummaryRequest
 from holdfast.compression.truncate import Truncate
-from holdfast.compression.window import DEFAULT_WINDOW, ContextWindow
+from holdfast.compression.window import ContextWindow
 from holdfast.cuts import legal_cuts
 
 __all__ = [
-    "DEFAULT_WINDOW",
     "SUMMARY_PROMPT",
     "CompressionConfig",
     "Compressor",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 from holdfast.compression.protection import Protection
@@ -20,12 +20,13 @@ def check_window_size(window_size: object) -> None:
         raise InvalidValueError(f"window_size must be 0 or more, got {window_size}")
 
 
-def protection_of(protect: Any, first: int | None, last: int | None, *, usually: Protection) -> Protection:
-    """Return what is protected: as one object, or by the number of first and last messages."""
+def protection_of(protect: Any, named: Mapping[str, Any], *, usually: Protection) -> Protection:
+    """Return what is protected: as one object, or by what is *named*, where None is for as usual."""
+    said = {name: value for name, value in named.items() if value is not None}
     if protect is None:
-        return Protection(first=usually.first if first is None else first, last=usually.last if last is None else last)
-    if first is not None or last is not None:
-        raise InvalidValueError("give either protect, or protect_first and protect_last")
+        return replace(usually, **said)
+    if said:
+        raise InvalidValueError(f"give either protect, or {' and '.join(f'protect_{name}' for name in said)}")
     if isinstance(protect, Mapping):
         allowed = [option.name for option in fields(Protection)]
         unknown = [name for name in protect if name not in allowed]

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from holdfast.budget import TRIGGER, Budget, require_share
+from holdfast.budget import Budget, require_share
 from holdfast.compression.config import CompressionConfig, Compressor, compressor_from
 from holdfast.compression.plans import Plan
 from holdfast.compression.window import MOST_RETRIES, ContextWindow
+from holdfast.defaults import TRIGGER
 from holdfast.dialects import dialect_named
 from holdfast.errors import ContextOverflowError, InvalidTypeError, InvalidValueError
 from holdfast.hooks import AfterInvocation, AfterModelCall, BeforeModelCall, Conversation, HookRegistry

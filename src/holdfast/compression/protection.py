@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -18,12 +18,13 @@ __all__ = ["Protection", "survives_compression"]
 class Protection:
     """The *first* and the *last* so many messages are kept, and all that are pinned, each with its whole tool pair.
 
-    System messages are kept too, the latest message, and with *current_request* what the user asked for last, however
-    many tools were called since.
+    System messages are kept too, and the latest message. With *task*, the first message of the user stays, which says
+    what all is about, and with *current_request* the latest one, however many tools were called since.
     """
 
     first: int = 0
     last: int = 0
+    task: bool = False
     current_request: bool = True
 
     def __post_init__(self) -> None:
@@ -32,20 +33,24 @@ class Protection:
                 raise InvalidTypeError(f"{name} must be a number of messages, got {type(value).__name__}")
             if value < 0:
                 raise InvalidValueError(f"{name} must be 0 or more, got {value}; to protect both ends, set both")
-        if not isinstance(self.current_request, bool):
-            raise InvalidTypeError(f"current_request must be True or False, got {self.current_request!r:.80}")
+        for name, flag in (("protect_task", self.task), ("current_request", self.current_request)):
+            if not isinstance(flag, bool):
+                raise InvalidTypeError(f"{name} must be True or False, got {flag!r:.80}")
 
     def kept_units(self, history: History) -> set[Unit]:
         """Return the units that nothing may leave out or edit."""
         # An earlier summary may stand first. It is no message of the conversation's, and will be replaced.
         given = (index for index, message in enumerate(history.messages) if message.made_as is None)
         first = islice(given, min(self.first, len(history)))
-        return {history.unit_at(index) for index in (*history.kept, *first)}
+        kept = {history.unit_at(index) for index in (*history.kept, *first)}
+        return kept | _request(history, range(len(history))) if self.task else kept
 
     def recent_units(self, history: History, *, at_least: int = 1) -> set[Unit]:
         """Return the units at the end that stay; only when nothing else helps are results in them shortened."""
         latest = _units_of(history, len(history) - max(self.last, at_least), len(history))
-        return latest | _request(history) if self.current_request and at_least else latest
+        if not (self.current_request and at_least):
+            return latest
+        return latest | _request(history, reversed(range(len(history))))
 
 
 def survives_compression(messages: Sequence[Message], index: int, protection: Protection) -> bool:
@@ -55,9 +60,9 @@ def survives_compression(messages: Sequence[Message], index: int, protection: Pr
     return unit in protection.kept_units(history) or unit in protection.recent_units(history)
 
 
-def _request(history: History) -> set[Unit]:
-    """Return the unit with which a user last opened a turn, if one did."""
-    for index in reversed(range(len(history))):
+def _request(history: History, indices: Iterable[int]) -> set[Unit]:
+    """Return the unit of the first of these messages with which a user opened a turn, if one did."""
+    for index in indices:
         message = history.messages[index]
         if opens_a_turn(message) and message.made_as is None:
             return {history.unit_at(index)}

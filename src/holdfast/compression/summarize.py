@@ -55,6 +55,7 @@ class Summarize:
     protect_first: int | None = None
     protect_last: int | None = None
     preserve_recent_messages: int | None = None
+    protect_task: bool | None = None
     protect: Protection | None = None
     summarizer: Any = None
     summarization_system_prompt: str = SUMMARY_PROMPT
@@ -80,7 +81,8 @@ class Summarize:
     @cached_property
     def protection(self) -> Protection:
         """What stays. Unless something else is said, the last ten messages do, as far as there is room for them."""
-        return protection_of(self.protect, self.protect_first, self._last, usually=Protection(last=10))
+        named = {"first": self.protect_first, "last": self._last, "task": self.protect_task}
+        return protection_of(self.protect, named, usually=Protection(last=10))
 
     @property
     def _last(self) -> int | None:

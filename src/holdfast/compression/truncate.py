@@ -10,6 +10,7 @@ from holdfast.compression.options import check_window_size, protection_of
 from holdfast.compression.plans import Plan
 from holdfast.compression.protection import Protection
 from holdfast.compression.reduction import Reduction
+from holdfast.defaults import WINDOW_SIZE
 from holdfast.history import History
 
 __all__ = ["Truncate", "plan_window"]
@@ -17,15 +18,16 @@ __all__ = ["Truncate", "plan_window"]
 
 @dataclass(frozen=True, kw_only=True)
 class Truncate:
-    """Drop the oldest messages that are not protected: the first and last so many are, or *protect* says both.
+    """Drop the oldest messages that are not protected: the first and last so many are, or *protect* says which.
 
     After an invocation, at most *window_size* messages stay. When tokens run short, large old tool results are
     shortened first, then whole messages leave down to the low-water mark, and recent results are shortened last.
     """
 
-    window_size: int = 40
+    window_size: int = WINDOW_SIZE
     protect_first: int | None = None
     protect_last: int | None = None
+    protect_task: bool | None = None
     protect: Protection | None = None
     shorten_results: bool = True
 
@@ -36,7 +38,8 @@ class Truncate:
     @cached_property
     def protection(self) -> Protection:
         """What stays."""
-        return protection_of(self.protect, self.protect_first, self.protect_last, usually=Protection())
+        named = {"first": self.protect_first, "last": self.protect_last, "task": self.protect_task}
+        return protection_of(self.protect, named, usually=Protection())
 
     def plan(self, history: History, budget: Budget) -> Plan | None:
         """Return what brings *history* down to the budget; None if it is there already, or nothing can leave."""

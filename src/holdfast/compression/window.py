@@ -9,9 +9,10 @@ from dataclasses import replace
 from operator import is_
 from typing import Any
 
-from holdfast.budget import LOW_WATER, TRIGGER, Budget, require_share
+from holdfast.budget import Budget, require_share
 from holdfast.compression.meter import Meter
 from holdfast.compression.plans import Plan, apply
+from holdfast.defaults import LOW_WATER, TRIGGER, WINDOW
 from holdfast.dialects import Dialect
 from holdfast.errors import ContextOverflowError, InvalidTypeError, InvalidValueError
 from holdfast.history import History
@@ -19,11 +20,10 @@ from holdfast.hooks import Conversation
 from holdfast.overflow import figures_in
 from holdfast.tokens import Calibration, TokenEstimator
 
-__all__ = ["DEFAULT_WINDOW", "MOST_RETRIES", "ContextWindow"]
+__all__ = ["MOST_RETRIES", "ContextWindow"]
 
 logger = logging.getLogger(__name__)
 
-DEFAULT_WINDOW = 128_000
 MOST_RETRIES = 3
 _SMALLER_EACH_TIME, _NOT_MUCH_LESS = 0.7, 0.9
 
@@ -147,16 +147,17 @@ class ContextWindow:
         """Return the window that was named, or what an overflow said of the model's if that is less."""
         named, learnt = conversation.window or self._window, self._learnt.get(conversation.model)
         if named is None or learnt is None:
-            return named or learnt or self._default_window()
+            return named or learnt or self._default_window(conversation.model)
         return min(named, learnt)
 
-    def _default_window(self) -> int:
+    def _default_window(self, model: str) -> int:
         if not self._warned:
             self._warned = True
+            which = f"the model {model!r:.80}" if model else "the model"
             logger.warning(
-                "nobody said how many tokens the model takes, so %s are assumed; pass window=…", f"{DEFAULT_WINDOW:,}"
+                "nobody said how many tokens %s takes, so %s are assumed; pass window=…", which, f"{WINDOW:,}"
             )
-        return DEFAULT_WINDOW
+        return WINDOW
 
 
 def _low_water(given: float | None, trigger: float | None) -> float:

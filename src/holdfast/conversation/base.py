@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypedDict
 
-from holdfast.budget import TRIGGER, Budget, require_share
+from holdfast.budget import Budget, require_share
 from holdfast.compression.plans import Plan
 from holdfast.compression.window import MOST_RETRIES, ContextWindow
 from holdfast.conversation.agents import conversation_of
+from holdfast.defaults import TRIGGER
 from holdfast.errors import ContextOverflowError, InvalidTypeError, InvalidValueError
 from holdfast.hooks import AfterModelCall, BeforeModelCall, Conversation, HookRegistry
 from holdfast.overflow import is_context_overflow

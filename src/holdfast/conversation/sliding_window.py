@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from holdfast.budget import LOW_WATER, TRIGGER
 from holdfast.compression.truncate import Truncate
 from holdfast.conversation.base import ConversationManager, ProactiveCompressionConfig
+from holdfast.defaults import LOW_WATER, TRIGGER, WINDOW_SIZE
 from holdfast.errors import ContextOverflowError, InvalidTypeError, InvalidValueError
 from holdfast.hooks import BeforeModelCall, HookRegistry
 
@@ -25,7 +25,7 @@ class SlidingWindowConversationManager(ConversationManager):
 
     def __init__(
         self,
-        window_size: int = 40,
+        window_size: int = WINDOW_SIZE,
         should_truncate_results: bool = True,
         *,
         per_turn: bool | int = False,

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from types import TracebackType
 from typing import Any
 
@@ -77,13 +78,22 @@ class EvictingStorage:
         given = [*checked_policies(more_policies), *checked_policies(policies), *short]
         all_policies = with_policies_of(inner, given)
         require_positive("tombstones", tombstones)
-        self._house = Housekeeping(
-            inner, all_policies, clock=clock, tombstones=tombstones, on_evict=on_evict, retry_delays=retry_delays
-        )
+        options: dict[str, Any] = {
+            "clock": clock,
+            "tombstones": tombstones,
+            "on_evict": on_evict,
+            "retry_delays": retry_delays,
+        }
+        self._house = Housekeeping(inner, all_policies, **options)
+        self._around: Callable[[Storage], EvictingStorage] = partial(EvictingStorage, policies=given, **options)
         # The turns of a storage that evicts by itself are counted here instead, where it is known what is live.
         self._forwards_turns = isinstance(inner, SupportsTurns) and not hasattr(inner, "evict_after_turns")
         self._reads_ranges = isinstance(inner, SupportsRange)
         self._owner: object | None = None
+
+    def for_sandbox(self, sandbox: Any) -> EvictingStorage:
+        """Return a wrapper with the same policies around the inner storage bound to *sandbox*."""
+        return self._around(self._inner.for_sandbox(sandbox))
 
     @property
     def inner(self) -> Storage:

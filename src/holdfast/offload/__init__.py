@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from holdfast.offload.events import Offloaded, OffloadEvent, OffloadFailed
-from holdfast.offload.options import PREVIEW_TOKENS, THRESHOLD, OffloadRules
+from holdfast.offload.options import OffloadRules
 from holdfast.offload.plans import OffloadPlan, Storable, plan_offload
 from holdfast.offload.plugin import ContextOffloader
 from holdfast.retrieval import Retrieved, Searched
 
 __all__ = [
-    "PREVIEW_TOKENS",
-    "THRESHOLD",
     "ContextOffloader",
     "OffloadEvent",
     "OffloadFailed",

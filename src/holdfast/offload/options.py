@@ -9,14 +9,13 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from holdfast.defaults import PREVIEW_TOKENS, THRESHOLD
 from holdfast.errors import InvalidTypeError, InvalidValueError
 
-__all__ = ["PREVIEW_TOKENS", "THRESHOLD", "OffloadRules", "ShouldOffload"]
+__all__ = ["OffloadRules", "ShouldOffload"]
 
 logger = logging.getLogger(__name__)
 
-THRESHOLD = 2_500
-PREVIEW_TOKENS = 1_500
 _TIMES_FOR_ERRORS = 4
 _TIMES_FOR_TURNS = 4
 _FEWEST_IN_ANSWER = 300

@@ -9,13 +9,14 @@ from dataclasses import replace
 from typing import Any
 
 from holdfast.agent_tools import AgentTool
+from holdfast.defaults import PREVIEW_TOKENS, THRESHOLD
 from holdfast.dialects import Dialect, OpenAI, dialect_named, dialect_of, read_result
 from holdfast.errors import InvalidTypeError, InvalidValueError
 from holdfast.hooks import AfterToolCall, BeforeModelCall, Conversation, HookRegistry, MessageAdded
 from holdfast.offload.deciding import Deciding
 from holdfast.offload.events import OffloadEvent
 from holdfast.offload.offloading import Offloading
-from holdfast.offload.options import PREVIEW_TOKENS, THRESHOLD, OffloadRules, ShouldOffload
+from holdfast.offload.options import OffloadRules, ShouldOffload
 from holdfast.offload.plans import OffloadPlan
 from holdfast.offload.storing import Storing
 from holdfast.offload.unsent import replaced, unsent_results
@@ -66,7 +67,6 @@ class ContextOffloader:
         count_text: Callable[[str], int] | None = None,
         on_event: Callable[[OffloadEvent], object] | None = None,
     ) -> None:
-        self.storage: Storage = InMemoryStorage() if storage is None else _checked_storage(storage)
         self.rules = OffloadRules(
             threshold=threshold,
             preview_tokens=preview_tokens,
@@ -88,17 +88,25 @@ class ContextOffloader:
         self._conversation: Conversation | None = None
         self._known = KnownReferences()
         self._turn = Turn(self.rules.limit_of_turn)
+        self._includes_tools = include_retrieval_tool
+        self.keep_in(InMemoryStorage() if storage is None else storage)
+
+    def keep_in(self, storage: Storage) -> None:
+        """Use another storage, as a framework's sandbox may ask for. Only before anything happened."""
+        if self._conversation is not None:
+            raise InvalidValueError("the storage cannot be changed any more: it may hold results already")
+        self.storage: Storage = _checked_storage(storage)
         self._retrieval = Retrieval(
             self.storage,
             self._known,
             estimator=self._estimator,
             allowance=lambda: self._turn.answer(self.rules.limit_of_answer),
-            timeout=store_timeout,
+            timeout=self.rules.store_timeout,
             on_event=self._tell,
         )
-        self.tools: tuple[AgentTool, ...] = self._retrieval.tools if include_retrieval_tool else ()
-        self._storing = Storing(self.storage, store_timeout)
-        self._offloading = Offloading(self._storing, self._estimator, _GUIDANCE if include_retrieval_tool else "")
+        self.tools: tuple[AgentTool, ...] = self._retrieval.tools if self._includes_tools else ()
+        self._storing = Storing(self.storage, self.rules.store_timeout)
+        self._offloading = Offloading(self._storing, self._estimator, _GUIDANCE if self._includes_tools else "")
         names = {tool.name for tool in self._retrieval.tools}
         self._deciding = Deciding(self.rules, self._turn, self._offloading, own_tools=names, tell=self._tell)
 

@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable
 from dataclasses import dataclass
 
+from holdfast.defaults import EVICT_AFTER_TURNS
 from holdfast.errors import InvalidTypeError, NotFoundError, SharedStorageError
 from holdfast.storage.checks import check_range, check_reference, check_store, check_touch, require_positive
 from holdfast.storage.names import safe_key
@@ -40,7 +41,9 @@ class InMemoryStorage:
 
     notes_uses = True
 
-    def __init__(self, evict_after_turns: int | None = 20, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, evict_after_turns: int | None = EVICT_AFTER_TURNS, *, clock: Callable[[], float] = time.time
+    ) -> None:
         if evict_after_turns is not None:
             require_positive("evict_after_turns", evict_after_turns)
         self.evict_after_turns = evict_after_turns

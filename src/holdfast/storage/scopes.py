@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from types import TracebackType
-from typing import cast
+from typing import Any, cast
 from urllib.parse import quote
 
 from holdfast.errors import EvictedError, InvalidValueError, NotFoundError, StorageError
@@ -69,6 +69,10 @@ class ScopedStorage:
             if error is None:
                 raise
             logger.warning("cannot clear the scope %r after %r: %s", self._scope, error, failure)
+
+    def for_sandbox(self, sandbox: Any) -> ScopedStorage:
+        """Return the same scope of the inner storage bound to *sandbox*."""
+        return ScopedStorage(cast("Any", self._inner).for_sandbox(sandbox), self._scope)
 
     @property
     def inner(self) -> Storage:

@@ -1,6 +1,6 @@
 """Contract tests, fakes, and what providers refuse, for this project's tests and for yours.
 
-Needs ``pip install 'holdfast[testing]'``.
+Needs ``pip install 'holdfast[testing]'``; the scripted strands model needs ``pip install 'holdfast[strands]'``.
 """
 
 from __future__ import annotations
@@ -17,12 +17,17 @@ if TYPE_CHECKING:
     from holdfast.testing.machine import storage_machine
     from holdfast.testing.policies import PolicyContract
     from holdfast.testing.providers import anthropic_problems, converse_problems, openai_problems
+    from holdfast.testing.strands_model import Call, IllegalRequestError, Request, ScriptedModel
 
 __all__ = [
+    "Call",
     "DialectContract",
     "FakeClock",
     "FlakyStorage",
+    "IllegalRequestError",
     "PolicyContract",
+    "Request",
+    "ScriptedModel",
     "SlowStorage",
     "StorageContract",
     "anthropic_problems",
@@ -38,6 +43,7 @@ _MODULES = {
     "machine": ("storage_machine",),
     "policies": ("PolicyContract",),
     "providers": ("anthropic_problems", "converse_problems", "openai_problems"),
+    "strands_model": ("Call", "IllegalRequestError", "Request", "ScriptedModel"),
 }
 
 if "pytest" in sys.modules:

@@ -1,0 +1,144 @@
+"""The context manager as a plugin of Strands."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import Any
+
+from strands import Agent
+from strands.hooks import (
+    AfterInvocationEvent,
+    AfterModelCallEvent,
+    AfterToolCallEvent,
+    AgentInitializedEvent,
+    BeforeModelCallEvent,
+    HookOrder,
+    MessageAddedEvent,
+)
+from strands.plugins import Plugin
+
+from holdfast.adapters.strands.keeper import SessionKeeper
+from holdfast.adapters.strands.reading import AgentReader, AuxiliaryModel, reported_usage
+from holdfast.adapters.strands.rivals import refuse_rivals, set_aside, steps_aside
+from holdfast.adapters.strands.sandboxes import in_sandbox_of
+from holdfast.adapters.strands.tools import AdaptedTool
+from holdfast.compression import Summarize
+from holdfast.errors import ContextOverflowError, InvalidValueError
+from holdfast.hooks import AfterInvocation, AfterModelCall, AfterToolCall, BeforeModelCall, HookRegistry, MessageAdded
+from holdfast.manager import ContextManager as CoreManager
+from holdfast.storage import InMemoryStorage
+
+__all__ = ["ContextManager"]
+
+logger = logging.getLogger(__name__)
+
+
+class ContextManager(CoreManager, Plugin):
+    """`holdfast.ContextManager` for one Strands agent: ``Agent(plugins=[ContextManager("auto")])``.
+
+    It takes the place of the agent's conversation manager, as long as it compresses. With ``"summarize"``, the agent's
+    auxiliary model summarizes, unless a *summarizer* is given.
+    """
+
+    name = "holdfast:context-manager"
+
+    def __init__(self, strategy: str | None = None, **options: Any) -> None:
+        CoreManager.__init__(self, strategy, **{"dialect": "converse", **options})
+        self._reader = AgentReader(self.limits_for)
+        self._events = HookRegistry()
+        self._keeper: SessionKeeper | None = None
+        self._is_taken = False
+        Plugin.__init__(self)
+
+    @property
+    def tools(self) -> list[Any]:
+        """The tools, as Strands takes them."""
+        return [AdaptedTool(tool, lambda: self._reader.conversation) for tool in self.agent_tools]
+
+    def init_agent(self, agent: Agent) -> None:
+        """Belong to *agent* from now on."""
+        if self._is_taken:
+            raise InvalidValueError(
+                "this ContextManager belongs to another agent already; make one for each, with one storage if you like"
+            )
+        refuse_rivals(agent, compresses=self.compression is not None)
+        self._is_taken = True
+        self._settle_offloader(agent)
+        self._settle_compression(agent)
+        self.own(self._reader.read(agent))
+        self.register_hooks(self._events)
+        self._listen(agent)
+
+    def _settle_offloader(self, agent: Agent) -> None:
+        if self.offloader is not None and steps_aside(agent):
+            self.offloader = None
+        if self.offloader is not None:
+            self.offloader.keep_in(in_sandbox_of(agent, self.offloader.storage))
+
+    def _settle_compression(self, agent: Agent) -> None:
+        if self.compression is None:
+            return
+        compressor = self.compression.compressor
+        if isinstance(compressor, Summarize) and compressor.summarizer is None:
+            self.compression.compressor = replace(compressor, summarizer=AuxiliaryModel(agent))
+        set_aside(agent)
+        self._keeper = agent.conversation_manager = SessionKeeper(self, agent)
+
+    def _listen(self, agent: Agent) -> None:
+        """Act before a session manager writes anything down, and on results and requests after all others did."""
+        agent.add_hook(self._after_initialization, AgentInitializedEvent, order=HookOrder.SDK_LAST)
+        agent.add_hook(self._message_added, MessageAddedEvent, order=HookOrder.SDK_FIRST)
+        agent.add_hook(self._after_tool_call, AfterToolCallEvent, order=HookOrder.SDK_LAST)
+        agent.add_hook(self._before_model_call, BeforeModelCallEvent, order=HookOrder.SDK_LAST)
+        agent.add_hook(self._after_model_call, AfterModelCallEvent, order=HookOrder.SDK_LAST)
+        agent.add_hook(self._after_invocation, AfterInvocationEvent, order=HookOrder.SDK_FIRST)
+
+    def _after_initialization(self, event: AgentInitializedEvent) -> None:
+        if self._keeper is not None:
+            self._keeper.log.initialized(event.agent)
+        if self.offloader is not None and event.agent._session_manager is not None:
+            _warn_of_forgetting(self.offloader.storage)
+
+    async def _message_added(self, event: MessageAddedEvent) -> None:
+        message = event.message
+        told = await self._events.invoke(MessageAdded(self._reader.read(event.agent), message))
+        if told.message is not message:
+            # Others hold the message that was added, and write it down: it has to be that one which is smaller.
+            message["content"] = told.message["content"]
+            event.agent.messages[-1] = message
+        if self._keeper is not None:
+            self._keeper.log.added(message)
+
+    async def _after_tool_call(self, event: AfterToolCallEvent) -> None:
+        # What a delegate says is the agent's own answer to the user, and no result that a model reads.
+        if event.retry or getattr(event.selected_tool, "delegate", False) is True:
+            return
+        conversation, use = self._reader.read(event.agent), event.tool_use
+        told = await self._events.invoke(AfterToolCall(conversation, use["name"], use["toolUseId"], event.result))
+        event.result = told.result
+
+    async def _before_model_call(self, event: BeforeModelCallEvent) -> None:
+        if not event.cancel:
+            await self._events.invoke(BeforeModelCall(self._reader.read(event.agent)))
+
+    async def _after_model_call(self, event: AfterModelCallEvent) -> None:
+        usage = None if event.stop_response is None else reported_usage(event.stop_response.message)
+        told = AfterModelCall(self._reader.read(event.agent), usage=usage, error=event.exception)
+        await self._events.invoke(told)
+        event.retry = event.retry or told.retry
+        if self._keeper is not None:
+            self._keeper.refusal = told.error if isinstance(told.error, ContextOverflowError) else None
+
+    async def _after_invocation(self, event: AfterInvocationEvent) -> None:
+        await self._events.invoke(AfterInvocation(self._reader.read(event.agent)))
+
+
+def _warn_of_forgetting(storage: Any) -> None:
+    while (inner := getattr(storage, "inner", None)) is not None:
+        storage = inner
+    if isinstance(storage, InMemoryStorage):
+        logger.warning(
+            "the session outlives this process, but what is offloaded is kept in memory, so its references lead to "
+            "nothing after a restart; pass offload_storage=FileStorage(…) or S3Storage(…)"
+        )

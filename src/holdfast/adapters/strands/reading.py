@@ -1,0 +1,103 @@
+"""What a Strands agent says of itself."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from strands import Agent
+
+from holdfast.hooks import Conversation
+
+__all__ = ["AgentReader", "AuxiliaryModel", "reported_usage"]
+
+# Whoever serves these decides how much they take, whatever they are called.
+_LOCAL = frozenset({"strands.models.ollama", "strands.models.llamacpp", "strands.models.sagemaker"})
+
+
+class AgentReader:
+    """Keeps one conversation up to what its agent has become: its list of messages, its model and its tools."""
+
+    def __init__(self, limits_for: Callable[..., tuple[int | None, int]]) -> None:
+        self.conversation = Conversation([])
+        self._limits_for = limits_for
+        self._tools: list[Any] = []
+        self._about: Any = None
+
+    def read(self, agent: Agent) -> Conversation:
+        """Return the conversation. Tools and limits are read again only if they changed."""
+        conversation = self.conversation
+        conversation.messages = agent.messages
+        conversation.system_prompt = agent.system_prompt_content or agent.system_prompt
+        self._read_tools(agent)
+        self._read_model(agent.model)
+        return conversation
+
+    def _read_tools(self, agent: Agent) -> None:
+        registry = agent.tool_registry
+        tools = [*registry.registry.values(), *registry.dynamic_tools.values()]
+        if tools != self._tools:
+            self._tools = tools
+            self.conversation.tool_specs = registry.get_all_tool_specs()
+
+    def _read_model(self, model: Any) -> None:
+        about = (_model_id(model), _window_of(model), _most_tokens_of_answer(model))
+        if about != self._about:
+            self._about = about
+            name, window, answer = about
+            listed_as = "" if type(model).__module__ in _LOCAL else name
+            limits = self._limits_for(listed_as, window=window, answer=answer)
+            self.conversation.model, (self.conversation.window, self.conversation.reserved) = name, limits
+
+
+class AuxiliaryModel:
+    """Whatever model an agent has for work beside its own, at the time it is asked."""
+
+    def __init__(self, agent: Agent) -> None:
+        self._agent = weakref.ref(agent)
+
+    def stream(self, *request: Any) -> Any:
+        """Stream what the model answers."""
+        if (agent := self._agent()) is None:
+            raise ReferenceError("the agent whose model was to be asked is gone")
+        return agent.aux_model.stream(*request)
+
+
+def _model_id(model: Any) -> str:
+    """Return a model's name; empty if it has none."""
+    found = _config(model).get("model_id")
+    return found if isinstance(found, str) else ""
+
+
+def _window_of(model: Any) -> int | None:
+    """Return how many tokens a model says that it takes."""
+    return _tokens(getattr(model, "context_window_limit", None))
+
+
+def _most_tokens_of_answer(model: Any) -> int | None:
+    """Return how long an answer a model was told to give at most."""
+    config = _config(model)
+    params = config.get("params")
+    places = (config, params if isinstance(params, Mapping) else {})
+    names = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+    return next((tokens for place in places for name in names if (tokens := _tokens(place.get(name)))), None)
+
+
+def reported_usage(message: Any) -> Any:
+    """Return the usage that Strands noted on a model's message."""
+    metadata = message.get("metadata") if isinstance(message, Mapping) else None
+    return metadata.get("usage") if isinstance(metadata, Mapping) else None
+
+
+def _config(model: Any) -> Mapping[str, Any]:
+    try:
+        config = model.get_config()
+    except Exception:
+        # A model is anybody's code; what it does not say is looked up or assumed.
+        return {}
+    return config if isinstance(config, Mapping) else getattr(config, "__dict__", {})
+
+
+def _tokens(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None

@@ -1,0 +1,215 @@
+"""One object that keeps a conversation inside its window: configuration in, composed plugins out."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from holdfast.agent_tools import AgentTool
+from holdfast.compression import ContextCompression, pin_message
+from holdfast.configuration import (
+    CompressionChoice,
+    OffloaderChoice,
+    StorageChoice,
+    compression_from,
+    known,
+    offloader_from,
+)
+from holdfast.defaults import ANSWER_TOKENS
+from holdfast.dialects import dialect_named
+from holdfast.errors import InvalidTypeError, InvalidValueError
+from holdfast.hooks import Conversation, HookRegistry, Plugin
+from holdfast.loops import ManagedConversation
+from holdfast.model_windows import limits_of
+from holdfast.offload import ContextOffloader
+
+__all__ = ["ContextManager"]
+
+_Managed = TypeVar("_Managed", bound="ContextManager")
+_Part = TypeVar("_Part", ContextCompression, ContextOffloader)
+
+# Of the window, an answer may take so much unless somebody asked for more.
+_SHARE_FOR_ANSWER, _LARGEST_SHARE_FOR_ANSWER = 8, 2
+
+
+class ContextManager:
+    """Keeps one conversation inside its model's window.
+
+    With ``"auto"`` as *strategy* everything is on, and options override it. Without, nothing is on but what is asked
+    for: *compression* is True, ``"truncate"``, ``"summarize"``, a mapping of options, a `Truncate` or `Summarize`;
+    *offloader* is True, a mapping of options or `OffloadRules`. *offload_storage* holds what left the window: a
+    storage, ``"memory"``, a directory, ``"s3://bucket/prefix"`` or a mapping.
+
+    The user's first message and the one being worked on stay in any case, unless *protect_task* is False or a
+    `Protection` says otherwise. *protect_first* and *protect_last* keep so many messages more. *window* is how many
+    tokens the model takes, *reserved* how many of them are kept free for its answer; both are known of many models.
+
+    An own `ContextOffloader` or `ContextCompression`, given as the option or among *plugins*, takes the place of the
+    managed one. What is wrong or has no effect is an error here, not later.
+    """
+
+    def __init__(
+        self,
+        strategy: str | None = None,
+        *,
+        compression: CompressionChoice = None,
+        offloader: OffloaderChoice = None,
+        offload_storage: StorageChoice = None,
+        protect_first: int | None = None,
+        protect_last: int | None = None,
+        protect_task: bool | None = None,
+        window: int | None = None,
+        reserved: int | None = None,
+        include_pin_tool: bool = True,
+        dialect: str | None = None,
+        count_text: Callable[[str], int] | None = None,
+        plugins: Iterable[Plugin] = (),
+    ) -> None:
+        is_auto = _is_auto(strategy)
+        self.strategy = strategy
+        self.dialect = None if dialect is None else dialect_named(dialect)
+        given = tuple(plugins)
+        shared: dict[str, Any] = {"dialect": dialect, "count_text": count_text}
+        protect = {"protect_first": protect_first, "protect_last": protect_last, "protect_task": protect_task}
+        asked = {**protect, "window": window, "reserved": reserved}
+        compression = _chosen("compression", compression, is_auto, _brought(ContextCompression, given))
+        offloader = _chosen("offloader", offloader, is_auto, _brought(ContextOffloader, given))
+        _refuse_without("compression", compression, asked)
+        _refuse_without("offloader", offloader, {"offload_storage": offload_storage})
+        self.compression = compression_from(compression, protect, window=window, **shared)
+        self.offloader = offloader_from(offloader, offload_storage, **shared)
+        self.plugins = _others(given)
+        self._window, self._reserved = _checked_limits(window, reserved)
+        if not isinstance(include_pin_tool, bool):
+            raise InvalidTypeError(f"include_pin_tool must be True or False, got {include_pin_tool!r:.80}")
+        self._pins = include_pin_tool and self.compression is not None
+        self._conversation: Conversation | None = None
+
+    @classmethod
+    def from_config(cls: type[_Managed], config: Mapping[str, Any]) -> _Managed:
+        """Make one from plain data, as YAML or JSON hold it: a mapping of the options."""
+        if not isinstance(config, Mapping):
+            raise InvalidTypeError(f"config must be a mapping of options, got {type(config).__name__}")
+        allowed = [name for name in inspect.signature(ContextManager.__init__).parameters if name != "self"]
+        return cls(**known("the context manager", config, allowed))
+
+    @property
+    def agent_tools(self) -> tuple[AgentTool, ...]:
+        """What the agent is given: to look at what left, and to keep messages in view."""
+        return (*(self.offloader.tools if self.offloader else ()), *((pin_message,) if self._pins else ()))
+
+    def register_hooks(self, registry: HookRegistry) -> None:
+        """Act on the events of one conversation: large results leave first, then old messages."""
+        for plugin in (self.offloader, self.compression, *self.plugins):
+            if plugin is not None:
+                plugin.register_hooks(registry)
+
+    def converse(
+        self,
+        messages: list[Any],
+        *,
+        system_prompt: Any = None,
+        tool_specs: Sequence[Any] = (),
+        model: str = "",
+        window: int | None = None,
+    ) -> ManagedConversation:
+        """Return *messages*, a list that a loop of your own appends to, as a conversation to go on with.
+
+        The manager belongs to it from now on, and must know the *dialect*. Other options are what the provider is sent.
+        """
+        if self.dialect is None:
+            raise InvalidValueError(
+                "say which messages the loop speaks: ContextManager(…, dialect='openai'), 'anthropic' or 'converse'"
+            )
+        conversation = Conversation(messages, system_prompt, model=model)
+        conversation.tool_specs = [*tool_specs, *(tool.spec(self.dialect.name) for tool in self.agent_tools)]
+        conversation.window, conversation.reserved = self.limits_for(model, window=window)
+        self.own(conversation)
+        return ManagedConversation(conversation, self, self.dialect, self.agent_tools)
+
+    def own(self, conversation: Conversation) -> None:
+        """Belong to *conversation*, and to no other."""
+        if self._conversation is not None and self._conversation is not conversation:
+            raise InvalidValueError(
+                "this ContextManager belongs to another conversation already; "
+                "make one for each, with one storage if you like"
+            )
+        self._conversation = conversation
+
+    def limits_for(self, model: str, *, window: int | None = None, answer: int | None = None) -> tuple[int | None, int]:
+        """Return how many tokens a model takes, None if nobody knows, and how many of them are for its answer.
+
+        What this manager was told comes first, then *window* and *answer*, which the model says of itself, then what is
+        known of well-known models.
+        """
+        listed = limits_of(model)
+        found = self._window or window or (listed.window if listed else None)
+        if self._reserved is not None or found is None:
+            return found, self._reserved or 0
+        if answer is not None:
+            return found, min(answer, found // _LARGEST_SHARE_FOR_ANSWER)
+        longest = listed.answer if listed and listed.answer else ANSWER_TOKENS
+        return found, min(longest, found // _SHARE_FOR_ANSWER)
+
+    def get_state(self) -> dict[str, Any]:
+        """Return what to save with a session, as JSON."""
+        parts = {"compression": self.compression, "offloader": self.offloader}
+        return {name: part.get_state() for name, part in parts.items() if part is not None}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from what `get_state` returned."""
+        if not isinstance(state, Mapping):
+            raise InvalidTypeError(f"state must be what get_state() returned, got {type(state).__name__}")
+        for name, part in (("compression", self.compression), ("offloader", self.offloader)):
+            if part is not None and name in state:
+                part.restore(state[name])
+
+    async def aclose(self) -> None:
+        """Wait for what is still under way. The storage is its owner's to close."""
+        if self.offloader is not None:
+            await self.offloader.aclose()
+
+
+def _is_auto(strategy: object) -> bool:
+    if strategy is None or strategy == "auto":
+        return strategy is not None
+    raise InvalidValueError(f"strategy must be 'auto', or left out to add parts one by one, got {strategy!r:.80}")
+
+
+def _brought(kind: type[_Part], plugins: Sequence[Any]) -> _Part | None:
+    """Return the part of that kind that a user brought along, by type."""
+    found = [plugin for plugin in plugins if isinstance(plugin, kind)]
+    if len(found) > 1:
+        raise InvalidValueError(f"plugins holds {len(found)} of {kind.__name__}; one conversation needs one")
+    return found[0] if found else None
+
+
+def _chosen(name: str, given: Any, is_auto: bool, brought: Any) -> Any:
+    if brought is None:
+        return is_auto if given is None else given
+    if given is None or given is True:
+        return brought
+    raise InvalidValueError(f"{name} is given twice: as an option, and among the plugins; leave one of them out")
+
+
+def _refuse_without(part: str, choice: Any, options: Mapping[str, Any]) -> None:
+    for name, value in options.items():
+        if value is not None and (choice is None or choice is False):
+            raise InvalidValueError(f"{name} has no effect without {part}; add {part}=True, or leave it out")
+
+
+def _others(plugins: Sequence[Any]) -> tuple[Plugin, ...]:
+    for plugin in plugins:
+        if isinstance(plugin, type) or not callable(getattr(plugin, "register_hooks", None)):
+            raise InvalidTypeError(f"plugins must have register_hooks(registry), got {plugin!r:.80}")
+    return tuple(plugin for plugin in plugins if not isinstance(plugin, (ContextCompression, ContextOffloader)))
+
+
+def _checked_limits(window: int | None, reserved: int | None) -> tuple[int | None, int | None]:
+    """Return what was given, refused as a conversation would refuse it."""
+    if reserved is not None and window is None:
+        Conversation([], reserved=reserved)
+    else:
+        Conversation([], window=window, reserved=reserved or 0)
+    return window, reserved
