@@ -32,6 +32,7 @@ from holdfast.testing.providers import (
     prefix_signature,
     signed_reasoning_problems,
 )
+from holdfast.testing.providers.reading import items_of, mapping_of
 from holdfast.tokens import TokenEstimator
 
 # Without strands the module can be read, and a ScriptedModel says what is missing when it is made.
@@ -46,7 +47,7 @@ _AT_THE_END = "done."
 _MOST_NAMED = 5
 _MOST_KNOWN = 100_000
 _STEPS = "text, a Call, a list of these, an exception, an assistant's message, or a function that returns one of them"
-_HI = {"role": "user", "content": [{"text": "hi"}]}
+_WHATEVER_CAME_BEFORE = {"role": "user", "content": [{"text": "hi"}]}
 
 
 @dataclass(frozen=True)
@@ -272,7 +273,7 @@ class _Refusals:
         """What Converse says of *messages*; its rules look at one message, or at one and the next."""
         same = sum(1 for _ in takewhile(bool, map(int.__eq__, self._legal, marks)))
         start = next((at for at in reversed(range(same)) if messages[at]["role"] == "assistant"), 0)
-        if start and not converse_problems([_HI, *messages[start:]]):
+        if start and not converse_problems([_WHATEVER_CAME_BEFORE, *messages[start:]]):
             return []
         return converse_problems(messages)
 
@@ -281,13 +282,13 @@ def _problems_of_tools(request: Request) -> list[str]:
     if request.tool_specs:
         return []
     for number, message in enumerate(request.messages):
-        if isinstance(message, dict) and any(map(_is_of_a_tool, message.get("content") or ())):
+        if any(map(_is_of_a_tool, items_of(mapping_of(message).get("content")))):
             return [f"message {number}: toolUse and toolResult blocks need a toolConfig, but no tools were sent."]
     return []
 
 
 def _is_of_a_tool(block: Any) -> bool:
-    return isinstance(block, dict) and ("toolUse" in block or "toolResult" in block)
+    return not {"toolUse", "toolResult"}.isdisjoint(mapping_of(block))
 
 
 def _problems_of_signatures(messages: list[Any]) -> list[str]:

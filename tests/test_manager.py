@@ -1,0 +1,358 @@
+"""ContextManager: what it composes from which configuration, and what it refuses."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from holdfast import ContextCompression, ContextManager, ContextOffloader, EvictingStorage, FileStorage, InMemoryStorage
+from holdfast.compression import Protection, Summarize, Truncate, set_pins
+from holdfast.errors import HoldfastError, InvalidTypeError, InvalidValueError
+from holdfast.hooks import BeforeModelCall, Conversation, HookRegistry
+from holdfast.offload import OffloadRules
+from holdfast.storage import S3Storage
+
+
+def parts(manager: ContextManager) -> tuple[bool, bool]:
+    return manager.compression is not None, manager.offloader is not None
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, (False, False)),
+        ({"strategy": "auto"}, (True, True)),
+        ({"compression": True}, (True, False)),
+        ({"compression": "summarize"}, (True, False)),
+        ({"offloader": True}, (False, True)),
+        ({"compression": True, "offloader": True}, (True, True)),
+        ({"strategy": "auto", "offloader": False}, (True, False)),
+        ({"strategy": "auto", "compression": False}, (False, True)),
+        ({"compression": False, "offloader": False}, (False, False)),
+    ],
+)
+def test_with_a_strategy_all_is_on_and_without_what_was_added(options, expected):
+    assert parts(ContextManager(**options)) == expected
+    assert parts(ContextManager.from_config(options)) == expected
+
+
+def test_auto_is_the_same_as_both_parts():
+    auto, both = ContextManager("auto"), ContextManager(compression=True, offloader=True)
+    assert auto.compression.compressor == both.compression.compressor
+    assert auto.compression.window.trigger == both.compression.window.trigger
+    assert auto.offloader.rules == both.offloader.rules
+    assert type(auto.offloader.storage) is type(both.offloader.storage)
+    assert [tool.name for tool in auto.agent_tools] == [tool.name for tool in both.agent_tools]
+
+
+def test_the_defaults_are_those_of_the_seed():
+    manager = ContextManager("auto")
+    assert (manager.offloader.rules.threshold, manager.offloader.rules.preview_tokens) == (2_500, 1_500)
+    assert isinstance(manager.compression.compressor, Truncate)
+    assert manager.compression.compressor.window_size == 40
+    assert manager.compression.window.trigger == 0.7
+    assert isinstance(manager.offloader.storage, InMemoryStorage)
+
+
+def test_one_setting_is_overridden_and_the_others_stay():
+    manager = ContextManager(strategy="auto", compression={"window_size": 60}, offloader={"threshold": 5_000})
+    assert manager.compression.compressor.window_size == 60
+    assert manager.compression.window.trigger == 0.7
+    assert (manager.offloader.rules.threshold, manager.offloader.rules.preview_tokens) == (5_000, 1_500)
+
+
+@pytest.mark.parametrize(
+    ("compression", "expected"),
+    [
+        ("truncate", Truncate(protect_task=True)),
+        ("summarize", Summarize(protect_task=True)),
+        ({"method": "truncate", "window_size": 30}, Truncate(window_size=30, protect_task=True)),
+        ({"method": "summarize", "summary_ratio": 0.5}, Summarize(summary_ratio=0.5, protect_task=True)),
+        ({"protect_first": 2}, Truncate(protect_first=2, protect_task=True)),
+        ({"protect_task": False}, Truncate(protect_task=False)),
+        (Truncate(window_size=60), Truncate(window_size=60, protect_task=True)),
+        (Truncate(protect=Protection(first=1)), Truncate(protect=Protection(first=1))),
+    ],
+)
+def test_compression_is_configured_in_many_forms(compression, expected):
+    assert ContextManager(compression=compression).compression.compressor == expected
+
+
+def test_when_to_compress_is_an_option_too():
+    manager = ContextManager("auto", compression={"proactive": 0.8, "low_water": 0.4})
+    assert (manager.compression.window.trigger, manager.compression.window.low_water) == (0.8, 0.4)
+    assert ContextManager(compression={"proactive": False}).compression.window.trigger is None
+
+
+def test_protection_can_be_said_beside_compression():
+    compressor = ContextManager("auto", protect_first=2, protect_last=6).compression.compressor
+    assert compressor.protection == Protection(first=2, last=6, task=True)
+    assert ContextManager("auto", protect_task=False).compression.compressor.protection.task is False
+
+
+def test_part_of_a_protection_as_plain_data_keeps_the_rest():
+    manager = ContextManager.from_config({"strategy": "auto", "compression": {"protect": {"first": 2}}})
+    assert manager.compression.compressor.protection == Protection(first=2, task=True)
+
+
+def test_rules_can_be_typed():
+    manager = ContextManager(offloader=OffloadRules(threshold=4_000, exclude=["read_file"]))
+    assert manager.offloader.rules == OffloadRules(threshold=4_000, exclude=["read_file"])
+
+
+@pytest.mark.parametrize(
+    ("given", "kind"),
+    [
+        ("memory", InMemoryStorage),
+        ({"kind": "memory", "evict_after_turns": None}, InMemoryStorage),
+        ({"kind": "file", "artifact_dir": "artifacts"}, FileStorage),
+        ({"kind": "s3", "bucket": "my-agents", "prefix": "runs/", "endpoint_url": "http://localhost:1"}, S3Storage),
+        ("s3://my-agents/runs", S3Storage),
+        ({"kind": "file", "evict": {"ttl": 3600, "max_bytes": 1_000_000}}, EvictingStorage),
+    ],
+)
+def test_the_storage_can_be_plain_data(given, kind, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    manager = ContextManager.from_config({"offloader": True, "offload_storage": given})
+    assert isinstance(manager.offloader.storage, kind)
+
+
+async def test_a_directory_is_a_storage(tmp_path):
+    manager = ContextManager(offloader=True, offload_storage=str(tmp_path / "artifacts"))
+    await manager.offloader.storage.store("key", b"content")
+    assert list((tmp_path / "artifacts").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"strategy": "automatic"}, InvalidValueError, "strategy must be 'auto'.*'automatic'"),
+        ({"strategy": True}, InvalidValueError, "strategy must be 'auto'"),
+        ({"compresion": True}, InvalidValueError, "unknown option 'compresion'.*compression"),
+        (
+            {"compression": {"windowsize": 3}},
+            InvalidValueError,
+            "'windowsize' of compression by 'truncate'.*window_size",
+        ),
+        ({"compression": {"method": "truncate", "summary_ratio": 0.3}}, InvalidValueError, "unknown option 'summary_r"),
+        ({"compression": {"method": "shrink"}}, InvalidValueError, "'truncate', 'summarize', got 'shrink'"),
+        ({"compression": "shrink"}, InvalidValueError, "'truncate', 'summarize', got 'shrink'"),
+        ({"compression": 7}, InvalidTypeError, "compression must be True"),
+        ({"compression": {"window_size": "40"}}, InvalidTypeError, "window_size must be a number of messages, got str"),
+        ({"compression": {"proactive": 70}}, InvalidValueError, "proactive must be above 0 and up to 1, got 70"),
+        ({"compression": {"protect_task": "yes"}}, InvalidTypeError, "protect_task must be True or False"),
+        ({"offloader": {"treshold": 3}}, InvalidValueError, "'treshold' of offloader: allowed are .*threshold"),
+        ({"offloader": {"threshold": 1_000}}, InvalidValueError, "preview_tokens must be below threshold"),
+        ({"offloader": "yes"}, InvalidTypeError, "offloader must be True, False, a mapping"),
+        (
+            {"strategy": "auto", "offload_storage": {"kind": "redis"}},
+            InvalidValueError,
+            "'memory', 'file', 's3', got 'r",
+        ),
+        ({"strategy": "auto", "offload_storage": {"kind": "s3"}}, InvalidValueError, "needs a bucket"),
+        (
+            {"strategy": "auto", "offload_storage": {"kind": "file", "bucket": "b"}},
+            InvalidValueError,
+            "'bucket' of offl",
+        ),
+        (
+            {"strategy": "auto", "offload_storage": {"kind": "memory", "evict": 3}},
+            InvalidTypeError,
+            "evict must be a ma",
+        ),
+        ({"strategy": "auto", "offload_storage": InMemoryStorage}, InvalidTypeError, "the class InMemoryStorage"),
+        ({"strategy": "auto", "offload_storage": 3}, InvalidTypeError, "storage must have store"),
+        ({"strategy": "auto", "window": 0}, InvalidValueError, "window must be"),
+        ({"strategy": "auto", "window": 1_000, "reserved": 1_000}, InvalidValueError, "reserved must be below"),
+        ({"strategy": "auto", "reserved": -1}, InvalidValueError, "reserved must be"),
+        ({"strategy": "auto", "dialect": "klingon"}, InvalidValueError, "klingon"),
+        ({"strategy": "auto", "include_pin_tool": "no"}, InvalidTypeError, "include_pin_tool must be True or False"),
+        ({"strategy": "auto", "plugins": [3]}, InvalidTypeError, "plugins must have register_hooks"),
+    ],
+)
+def test_what_is_wrong_is_named_when_it_is_built(options, error, message):
+    with pytest.raises(error, match=message):
+        ContextManager.from_config(options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"offload_storage": "memory"}, "offload_storage has no effect without offloader"),
+        ({"compression": True, "offload_storage": "memory"}, "offload_storage has no effect without offloader"),
+        ({"offloader": True, "protect_first": 1}, "protect_first has no effect without compression"),
+        ({"offloader": True, "window": 1_000}, "window has no effect without compression"),
+        ({"strategy": "auto", "compression": {"protect_first": 1}, "protect_first": 2}, "protect_first is given twice"),
+        (
+            {"strategy": "auto", "offloader": ContextOffloader(), "offload_storage": "memory"},
+            "beside a ContextOffloader",
+        ),
+        ({"strategy": "auto", "compression": ContextCompression(), "protect_last": 1}, "beside a ContextCompression"),
+        ({"offloader": {"threshold": 3_000}, "plugins": [ContextOffloader()]}, "offloader is given twice"),
+        ({"plugins": [ContextOffloader(), ContextOffloader()]}, "plugins holds 2 of ContextOffloader"),
+    ],
+)
+def test_contradictions_are_refused(options, message):
+    with pytest.raises(InvalidValueError, match=message):
+        ContextManager(**options)
+
+
+def test_a_config_that_is_no_mapping_is_refused():
+    with pytest.raises(InvalidTypeError, match="config must be a mapping of options, got str"):
+        ContextManager.from_config("auto")
+
+
+def test_what_the_user_brought_along_takes_the_place_of_the_managed_one():
+    class MyOffloader(ContextOffloader):
+        pass
+
+    offloader, compression = MyOffloader(threshold=9_000), ContextCompression("summarize")
+    for manager in (
+        ContextManager("auto", plugins=[offloader, compression]),
+        ContextManager("auto", offloader=offloader, compression=compression),
+        ContextManager(plugins=[compression, offloader]),
+    ):
+        assert manager.offloader is offloader
+        assert manager.compression is compression
+
+
+async def test_other_plugins_are_told_of_events_too():
+    told = []
+
+    class Listener:
+        def register_hooks(self, registry):
+            registry.add_callback(BeforeModelCall, told.append)
+
+    registry = HookRegistry()
+    ContextManager("auto", plugins=[Listener()]).register_hooks(registry)
+    await registry.invoke(BeforeModelCall(Conversation([], window=1_000)))
+    assert len(told) == 1
+
+
+def test_the_tools_are_those_of_the_parts():
+    names = ["retrieve_offloaded_content", "search_offloaded_content", "pin_message"]
+    assert [tool.name for tool in ContextManager("auto").agent_tools] == names
+    assert [tool.name for tool in ContextManager(offloader=True).agent_tools] == names[:2]
+    assert [tool.name for tool in ContextManager(compression=True).agent_tools] == names[2:]
+    assert [tool.name for tool in ContextManager("auto", include_pin_tool=False).agent_tools] == names[:2]
+    assert ContextManager("auto", offloader={"include_retrieval_tool": False}).agent_tools[0].name == "pin_message"
+    assert ContextManager().agent_tools == ()
+
+
+def test_a_manager_for_a_second_conversation_is_refused():
+    manager = ContextManager("auto", dialect="openai")
+    manager.converse([])
+    with pytest.raises(InvalidValueError, match="belongs to another conversation already"):
+        manager.converse([])
+
+
+def test_a_loop_must_say_what_it_speaks():
+    with pytest.raises(InvalidValueError, match="dialect='openai'"):
+        ContextManager("auto").converse([])
+
+
+@pytest.mark.parametrize(
+    ("options", "asked", "expected"),
+    [
+        ({}, {}, (128_000, 16_000)),
+        ({"window": 50_000}, {}, (50_000, 6_250)),
+        ({"window": 50_000, "reserved": 100}, {}, (50_000, 100)),
+        ({"reserved": 0}, {}, (128_000, 0)),
+        ({}, {"window": 64_000}, (64_000, 8_000)),
+        ({}, {"window": 64_000, "answer": 1_000}, (64_000, 1_000)),
+        ({}, {"answer": 100_000}, (128_000, 64_000)),
+        ({"window": 50_000}, {"window": 64_000, "answer": 2_000}, (50_000, 2_000)),
+    ],
+)
+def test_limits_are_what_was_said_then_what_the_model_says_then_what_is_listed(options, asked, expected):
+    assert ContextManager("auto", **options).limits_for("gpt-4o-2024-08-06", **asked) == expected
+
+
+async def test_an_unknown_model_is_warned_of_and_taken_for_a_common_one(caplog):
+    manager = ContextManager("auto", dialect="openai")
+    conversation = manager.converse([{"role": "user", "content": "hi"}], model="my-model")
+    assert conversation.conversation.window is None
+
+    async def send(messages):
+        return {}
+
+    with caplog.at_level(logging.WARNING):
+        await conversation.call_model(send)
+        await conversation.call_model(send)
+    [warning] = caplog.messages
+    assert "how many tokens the model 'my-model' takes, so 128,000 are assumed; pass window=" in warning
+
+
+def history_of_one_long_request(turns: int) -> list[dict]:
+    messages = [
+        {"role": "user", "content": "The task: port the parser."},
+        {"role": "assistant", "content": "Done."},
+        {"role": "user", "content": "Now the tests."},
+    ]
+    for number in range(turns):
+        call = {"id": f"c{number}", "type": "function", "function": {"name": "run", "arguments": "{}"}}
+        messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        messages.append({"role": "tool", "tool_call_id": f"c{number}", "content": f"result {number} " * 200})
+    return messages
+
+
+@pytest.mark.parametrize("compression", ["truncate", "summarize"])
+async def test_the_task_and_the_current_request_are_never_forgotten(compression):
+    messages = history_of_one_long_request(60)
+    manager = ContextManager("auto", compression=compression, dialect="openai", window=8_000)
+    conversation = manager.converse(messages)
+    sent = []
+
+    async def send(given):
+        sent.append(given)
+        return {}
+
+    await conversation.call_model(send)
+    await conversation.end()
+    assert len(sent[0]) < 60
+    for seen in (sent[0], messages):
+        assert seen[0]["content"] == "The task: port the parser."
+        assert "Now the tests." in [message["content"] for message in seen]
+
+
+async def test_the_task_may_be_forgotten_if_that_is_said():
+    messages = history_of_one_long_request(60)
+    manager = ContextManager("auto", protect_task=False, dialect="openai", window=8_000)
+    await manager.converse(messages).end()
+    assert "The task: port the parser." not in [message["content"] for message in messages]
+
+
+async def test_pins_hold_in_a_managed_conversation():
+    messages = history_of_one_long_request(60)
+    set_pins(messages, [4])
+    pinned = messages[4]["content"]
+    await ContextManager("auto", dialect="openai", window=8_000).converse(messages).end()
+    assert pinned in [message["content"] for message in messages]
+
+
+async def test_a_state_can_be_saved_and_restored():
+    manager = ContextManager("auto", dialect="openai", window=8_000)
+    await manager.converse(history_of_one_long_request(60)).end()
+    state = manager.get_state()
+    other = ContextManager("auto")
+    other.restore(state)
+    assert other.compression.removed_message_count == manager.compression.removed_message_count > 0
+    assert ContextManager().get_state() == {}
+    with pytest.raises(HoldfastError, match="state must be what get_state"):
+        other.restore("nonsense")
+    await manager.aclose()
+
+
+async def test_a_manager_without_parts_does_nothing():
+    messages = history_of_one_long_request(60)
+    manager = ContextManager(dialect="openai")
+    conversation = manager.converse(messages)
+
+    async def send(given):
+        return given
+
+    assert await conversation.call_model(send) == messages
+    await conversation.end()
+    await manager.aclose()
+    assert messages == history_of_one_long_request(60)
