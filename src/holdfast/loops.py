@@ -26,6 +26,7 @@ __all__ = ["ManagedConversation"]
 logger = logging.getLogger(__name__)
 
 _Answer = TypeVar("_Answer")
+_NOTHING = Text("[The tool answered nothing.]")
 
 
 class ManagedConversation:
@@ -99,11 +100,25 @@ class ManagedConversation:
             # As frameworks do: the model can try something else.
             logger.warning("the tool %s failed: %r", name, error)
             return ToolResult("", (Text(f"Error: {type(error).__name__}: {error}"),), is_error=True)
-        return read_result(result, self._dialect).result
+        given = read_result(result, self._dialect).result
+        # Providers refuse a text that is blank.
+        return replace(given, content=tuple(map(_spoken, given.content)) or (_NOTHING,))
 
     def _written(self, result: ToolResult) -> Any:
         wire = self._dialect.write(Message("user", (result,)))[0]
-        return wire if self._dialect.name == "openai" else wire["content"][0]
+        return _with_plain_text(wire) if self._dialect.name == "openai" else wire["content"][0]
+
+
+def _spoken(block: Block) -> Block:
+    return _NOTHING if isinstance(block, Text) and not block.text.strip() else block
+
+
+def _with_plain_text(message: dict[str, Any]) -> dict[str, Any]:
+    """Return a message whose content is text rather than a list of texts: many servers take no other."""
+    parts = message["content"]
+    if isinstance(parts, str) or not all(part.get("type") == "text" for part in parts):
+        return message
+    return {**message, "content": "\n".join(part["text"] for part in parts)}
 
 
 def _answered(tool_use_id: str, answer: ToolAnswer, dialect: Dialect) -> ToolResult:

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from holdfast.testing.machine import storage_machine
     from holdfast.testing.policies import PolicyContract
     from holdfast.testing.providers import anthropic_problems, converse_problems, openai_problems
-    from holdfast.testing.strands_model import Call, IllegalRequestError, Request, ScriptedModel
+    from holdfast.testing.refusals import IllegalRequestError
+    from holdfast.testing.scripted_client import ScriptedClient
+    from holdfast.testing.scripts import Call, Request
+    from holdfast.testing.strands_model import ScriptedModel
 
 __all__ = [
     "Call",
@@ -27,6 +30,7 @@ __all__ = [
     "IllegalRequestError",
     "PolicyContract",
     "Request",
+    "ScriptedClient",
     "ScriptedModel",
     "SlowStorage",
     "StorageContract",
@@ -43,7 +47,10 @@ _MODULES = {
     "machine": ("storage_machine",),
     "policies": ("PolicyContract",),
     "providers": ("anthropic_problems", "converse_problems", "openai_problems"),
-    "strands_model": ("Call", "IllegalRequestError", "Request", "ScriptedModel"),
+    "refusals": ("IllegalRequestError",),
+    "scripted_client": ("ScriptedClient",),
+    "scripts": ("Call", "Request"),
+    "strands_model": ("ScriptedModel",),
 }
 
 if "pytest" in sys.modules:

@@ -10,30 +10,18 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import hashlib
-import inspect
 import json
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from importlib.util import find_spec
-from itertools import count as numbers
-from itertools import cycle, takewhile
 from typing import TYPE_CHECKING, Any
 
-from holdfast.dialects import Converse
 from holdfast.errors import InvalidTypeError, InvalidValueError
 from holdfast.extras import require_extra
-from holdfast.messages import Block, Json, Text, ToolResult, as_json_text
 from holdfast.storage.checks import require_positive
-from holdfast.testing.providers import (
-    canonical_json,
-    converse_problems,
-    prefix_signature,
-    signed_reasoning_problems,
-)
-from holdfast.testing.providers.reading import items_of, mapping_of
-from holdfast.tokens import TokenEstimator
+from holdfast.testing.providers import prefix_signature
+from holdfast.testing.refusals import CountOnce, IllegalRequestError, Refusals
+from holdfast.testing.scripts import STEPS, Call, Request, ids_of, returned, steps_of
 
 # Without strands the module can be read, and a ScriptedModel says what is missing when it is made.
 if TYPE_CHECKING or find_spec("strands"):
@@ -41,52 +29,7 @@ if TYPE_CHECKING or find_spec("strands"):
 else:
     Model = object
 
-__all__ = ["Call", "IllegalRequestError", "Request", "ScriptedModel"]
-
-_AT_THE_END = "done."
-_MOST_NAMED = 5
-_MOST_KNOWN = 100_000
-_STEPS = "text, a Call, a list of these, an exception, an assistant's message, or a function that returns one of them"
-_WHATEVER_CAME_BEFORE = {"role": "user", "content": [{"text": "hi"}]}
-
-
-@dataclass(frozen=True)
-class Call:
-    """A tool call to answer with. An *input* that is text is sent as it is, so that it may be broken JSON."""
-
-    name: str
-    input: Any = field(default_factory=dict)
-    id: str | None = None
-
-
-@dataclass(frozen=True)
-class Request:
-    """What the model was sent, and how many tokens it took this for; `number` counts from 1."""
-
-    messages: list[Any]
-    system_prompt: Any
-    tool_specs: list[Any]
-    tokens: int
-    number: int
-
-    @property
-    def latest_text(self) -> str:
-        """All text of the latest message, that of tool results included."""
-        return "\n".join(_texts_in(Converse().read(self.messages[-1]).blocks)) if self.messages else ""
-
-
-class IllegalRequestError(AssertionError):
-    """A provider would have refused this request; `problems` are its reasons, one sentence each."""
-
-    def __init__(self, number: int, problems: Iterable[str]) -> None:
-        self.number = number
-        self.problems = tuple(problems)
-        super().__init__(number, self.problems)
-
-    def __str__(self) -> str:
-        left_out = len(self.problems) - _MOST_NAMED
-        more = f" And {left_out} more." if left_out > 0 else ""
-        return f"request {self.number}: {' '.join(self.problems[:_MOST_NAMED])}{more}"
+__all__ = ["ScriptedModel"]
 
 
 class ScriptedModel(Model):
@@ -132,11 +75,11 @@ class ScriptedModel(Model):
         self.calls = 0
         self.overflows = 0
         self.violations: list[str] = []
-        self._next_step = _steps_of(script)
-        self._next_id = _ids_of(ids)
-        self._refusals = _Refusals(checks_signatures) if validate else None
+        self._next_step = steps_of(script)
+        self._next_id = ids_of(ids)
+        self._refusals = Refusals(checks_signatures) if validate else None
         self._signs = checks_signatures
-        self._count = count or _CountOnce()
+        self._count = count or CountOnce()
         self._usage_factor = usage_factor
         self._names_figures = names_figures
         self._delay = delay
@@ -195,7 +138,7 @@ class ScriptedModel(Model):
             self.overflows += 1
             raise self._overflow(request.tokens, self.window)
         await asyncio.sleep(self._delay)
-        step = await _returned(self._next_step(request), request)
+        step = await returned(self._next_step(request), request)
         if isinstance(step, BaseException):
             raise step.with_traceback(None)
         return step
@@ -221,90 +164,6 @@ class ScriptedModel(Model):
         return round(tokens * self._usage_factor)
 
 
-class _CountOnce:
-    """Counts as `estimate_input_tokens` does, each part once however often it is sent, in whatever copy."""
-
-    def __init__(self) -> None:
-        self._estimator = TokenEstimator()
-        self._dialect = Converse()
-        self._known: dict[tuple[str, int], int] = {}
-
-    def __call__(self, messages: list[Any], system_prompt: Any, tool_specs: list[Any]) -> int:
-        if len(self._known) > _MOST_KNOWN:
-            self._known.clear()
-        asked_for = self._once(self._estimator.system, system_prompt) + self._once(self._estimator.tools, tool_specs)
-        return asked_for + sum(self._once(self._message, message) for message in messages)
-
-    def _message(self, wire: Any) -> int:
-        return self._estimator.message(self._dialect.read(wire))
-
-    def _once(self, count: Callable[[Any], int], value: Any) -> int:
-        part = (count.__name__, _mark(value))
-        if part not in self._known:
-            self._known[part] = count(value)
-        return self._known[part]
-
-
-class _Refusals:
-    """Says why a provider would refuse a request. Looks anew only at what follows the start of the last legal one."""
-
-    def __init__(self, checks_signatures: bool) -> None:
-        self._checks_signatures = checks_signatures
-        self._legal: list[int] = []
-        self._is_loaded = False
-
-    async def of(self, request: Request) -> list[str]:
-        """Return the reasons, one sentence each."""
-        # The first call of all reads botocore's description of the service from a file.
-        problems = self._find(request) if self._is_loaded else await asyncio.to_thread(self._find, request)
-        self._is_loaded = True
-        return problems
-
-    def _find(self, request: Request) -> list[str]:
-        marks = [_mark(message) for message in request.messages]
-        problems = self._problems_of_form(request.messages, marks) + _problems_of_tools(request)
-        if self._checks_signatures:
-            problems += _problems_of_signatures(request.messages)
-        if not problems:
-            self._legal = marks
-        return problems
-
-    def _problems_of_form(self, messages: list[Any], marks: list[int]) -> list[str]:
-        """What Converse says of *messages*; its rules look at one message, or at one and the next."""
-        same = sum(1 for _ in takewhile(bool, map(int.__eq__, self._legal, marks)))
-        start = next((at for at in reversed(range(same)) if messages[at]["role"] == "assistant"), 0)
-        if start and not converse_problems([_WHATEVER_CAME_BEFORE, *messages[start:]]):
-            return []
-        return converse_problems(messages)
-
-
-def _problems_of_tools(request: Request) -> list[str]:
-    if request.tool_specs:
-        return []
-    for number, message in enumerate(request.messages):
-        if any(map(_is_of_a_tool, items_of(mapping_of(message).get("content")))):
-            return [f"message {number}: toolUse and toolResult blocks need a toolConfig, but no tools were sent."]
-    return []
-
-
-def _is_of_a_tool(block: Any) -> bool:
-    return not {"toolUse", "toolResult"}.isdisjoint(mapping_of(block))
-
-
-def _problems_of_signatures(messages: list[Any]) -> list[str]:
-    """What `prefix_signature` says of signed reasoning, in one pass: it is asked about ever longer prefixes."""
-    digest, length = hashlib.sha256(), 0
-
-    def sign(before: list[Any]) -> str:
-        nonlocal length
-        for message in before[length:]:
-            digest.update(canonical_json(message))
-        length = len(before)
-        return digest.hexdigest()
-
-    return signed_reasoning_problems(messages, sign)
-
-
 def _signed(message: dict[str, Any], before: list[Any]) -> dict[str, Any]:
     def signed(block: dict[str, Any]) -> dict[str, Any]:
         said = block.get("reasoningContent", {}).get("reasoningText")
@@ -313,45 +172,6 @@ def _signed(message: dict[str, Any], before: list[Any]) -> dict[str, Any]:
         )
 
     return {**message, "content": [signed(block) for block in message["content"]]}
-
-
-def _mark(value: Any) -> int:
-    """A number that is the same for equal values. Texts keep their hash, also in copies: each is looked at once."""
-    if isinstance(value, dict):
-        return hash(tuple([(key, _mark(each)) for key, each in value.items()]))
-    if isinstance(value, (list, tuple)):
-        return hash(tuple([_mark(each) for each in value]))
-    if value is None or isinstance(value, (str, bytes, int, float)):
-        return hash((type(value), value))
-    return hash(repr(value))
-
-
-def _steps_of(script: Iterable[Any] | Callable[[Request], Any]) -> Callable[[Request], Any]:
-    if callable(script):
-        return script
-    if isinstance(script, (str, Mapping)) or not isinstance(script, Iterable):
-        raise InvalidTypeError(f"script must be an iterable of steps, or a function, got {type(script).__name__}")
-    steps = iter(script)
-    return lambda request: next(steps, _AT_THE_END)
-
-
-async def _returned(step: Any, request: Request) -> Any:
-    """What a step comes to, if it is a function or what an async one returned."""
-    while True:
-        if inspect.isawaitable(step):
-            step = await step
-        elif callable(step) and not isinstance(step, type):
-            step = step(request)
-        else:
-            return step
-
-
-def _ids_of(ids: Iterable[str] | Callable[[], str] | None) -> Callable[[], str]:
-    if callable(ids):
-        return ids
-    if ids is not None and (isinstance(ids, str) or not ids):
-        raise InvalidValueError(f"ids must be a list of at least one id, or a function, got {ids!r:.80}")
-    return (map("call-{}".format, numbers(1)) if ids is None else cycle(ids)).__next__
 
 
 def _message(step: Any, next_id: Callable[[], str]) -> dict[str, Any]:
@@ -369,7 +189,7 @@ def _block(part: Any, next_id: Callable[[], str]) -> dict[str, Any]:
             return {"toolUse": {"toolUseId": next_id() if given is None else given, "name": name, "input": arguments}}
         case {"text": _} | {"toolUse": _} | {"reasoningContent": _} | {"citationsContent": _}:
             return dict(part)
-    raise InvalidTypeError(f"a step must be {_STEPS}, got {part!r:.80}")
+    raise InvalidTypeError(f"a step must be {STEPS}, got {part!r:.80}")
 
 
 def _events(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -402,17 +222,6 @@ def _deltas(block: dict[str, Any]) -> Iterator[dict[str, Any]]:
             yield from ({"text": part["text"]} for part in content)
         case _:
             raise InvalidValueError(f"no model streams a block like {block!r:.80}")
-
-
-def _texts_in(blocks: Iterable[Block]) -> Iterator[str]:
-    for block in blocks:
-        match block:
-            case Text(text):
-                yield text
-            case Json(value):
-                yield as_json_text(value)
-            case ToolResult(_, content):
-                yield from _texts_in(content)
 
 
 def _check_options(

@@ -1,0 +1,394 @@
+"""Where strands' own managers are known to fail, each as one scenario: run as strands has it, and with holdfast.
+
+A test of strands says what goes wrong in 1.62. Should it fail one day, then strands has mended it: take it out, and keep
+the other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from importlib.metadata import PackageNotFoundError, version
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from offloading import LOG, PNG
+
+from holdfast import EvictingStorage, FileStorage, InMemoryStorage, S3Storage
+from holdfast.testing import Call, FlakyStorage, IllegalRequestError, Request, ScriptedModel
+from holdfast.tokens import estimate_text
+
+strands = pytest.importorskip("strands")
+
+from strands.agent.conversation_manager import NullConversationManager, SummarizingConversationManager  # noqa: E402
+from strands.experimental.context_manager import Offload  # noqa: E402
+from strands.session.file_session_manager import FileSessionManager  # noqa: E402
+from strands.storage import InMemoryStorage as StrandsMemory  # noqa: E402
+from strands.storage import LocalFileStorage  # noqa: E402
+from strands.storage import S3Storage as StrandsS3  # noqa: E402
+from strands.types.exceptions import ContextWindowOverflowException  # noqa: E402
+from strands.vended_plugins import context_offloader  # noqa: E402
+
+from holdfast.adapters.strands import ContextManager  # noqa: E402
+
+pytestmark = pytest.mark.strands
+
+
+def _installed() -> str:
+    try:
+        return version("strands-agents")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+strands_1_62 = pytest.mark.skipif(
+    not _installed().startswith("1.62."), reason=f"says what strands 1.62 does, and this is {_installed()}"
+)
+
+WIDE = 1_000_000
+IMAGE = {"image": {"format": "png", "source": {"bytes": PNG}}}
+WORDS = (
+    "the agent reads another report about weather and shipping in northern harbours "
+    "while engineers compare notes on storage engines"
+).split()
+
+
+def ours(strategy: str | None = "auto", **options: Any) -> dict[str, Any]:
+    return {"plugins": [ContextManager(strategy, **options)]}
+
+
+def offloads(storage: Any = None) -> dict[str, Any]:
+    """Strands' offloader, and nothing beside it that would change the history."""
+    offloader = context_offloader.ContextOffloader(storage or StrandsMemory())
+    return {"plugins": [offloader], "conversation_manager": NullConversationManager()}
+
+
+def agent_of(model: ScriptedModel, *parts: Any, **options: Any) -> Any:
+    """An agent with a tool that reads one of *parts*: a text, or the blocks of a result."""
+
+    @strands.tool
+    def read(part: int) -> Any:
+        """Read one part of the archive."""
+        found = parts[part % len(parts)]
+        return found if isinstance(found, str) else {"status": "success", "content": found}
+
+    return strands.Agent(model=model, tools=[read], callback_handler=None, retry_strategy=None, **options)
+
+
+def prose(tokens: int, about: str = "a part") -> str:
+    """Text of about so many tokens, by anybody's count."""
+    lines = [f"This is {about}."]
+    for number in range(tokens * 4 // 80):
+        words = (WORDS[(number * 7 + at * (number % 5 + 1)) % len(WORDS)] for at in range(12))
+        lines.append(f"{' '.join(words)} {number}.")
+    return "\n".join(lines)
+
+
+def references_in(text: str) -> list[str]:
+    """The references that a prompt shows, in the words of either."""
+    shown = re.compile(r"\[Offloaded as (\S+) :|\[refs?: ([^\]]+)\]|^  (\S+) \((?:text|json|image)", re.MULTILINE)
+    return [each for found in shown.finditer(text) for each in next(filter(None, found.groups())).split(", ")]
+
+
+def retrieve(request: Request, reference: str, **arguments: Any) -> Call:
+    [name] = [spec["name"] for spec in request.tool_specs if spec["name"].startswith("retrieve")]
+    return Call(name, {"reference": reference, **arguments})
+
+
+def results_in(request: Request) -> list[Any]:
+    """What the tools returned, of which the latest message tells."""
+    return [block["toolResult"] for block in request.messages[-1]["content"] if "toolResult" in block]
+
+
+async def after_reading(*parts: Any, calls: int | None = None, **options: Any) -> Request:
+    """What the model is sent after it has read all parts at once."""
+    window = options.pop("window", WIDE)
+    model = ScriptedModel([[Call("read", {"part": part}) for part in range(calls or len(parts))]], window=window)
+    await agent_of(model, *parts, **options).invoke_async("Compare the parts.")
+    return model.requests[-1]
+
+
+async def looked_up(content: Any, managed: dict[str, Any], **arguments: Any) -> Request:
+    """What the model is sent after it has asked for the first thing that left."""
+    model = ScriptedModel(
+        [
+            Call("read", {"part": 0}),
+            lambda request: retrieve(request, references_in(request.latest_text)[0], **arguments),
+        ]
+    )
+    await agent_of(model, content, **managed).invoke_async("Look at it.")
+    return model.requests[-1]
+
+
+# "auto": what is in the tail
+
+
+async def nine_medium_results(**managed: Any) -> Request:
+    return await after_reading(*(prose(1_400, f"part {n}") for n in range(9)), window=8_000, **managed)
+
+
+@strands_1_62
+async def test_strands_cannot_reduce_nine_medium_results_in_the_tail():
+    with pytest.raises(ContextWindowOverflowException):
+        await nine_medium_results(context_manager="auto")
+
+
+async def test_nine_medium_results_in_the_tail_are_made_to_fit():
+    request = await nine_medium_results(**ours())
+    assert request.tokens <= 8_000
+    assert [f"This is part {n}." in request.latest_text for n in range(9)] == [True] * 9
+
+
+# "auto": references
+
+
+class FullDisk(StrandsMemory):
+    async def write(self, key: str, data: bytes) -> None:
+        raise OSError("no space left on device")
+
+
+async def references_after_a_failed_write(**managed: Any) -> Request:
+    def asked(request: Request) -> Any:
+        calls = [retrieve(request, reference) for reference in references_in(request.latest_text)]
+        return calls or "There is nothing to retrieve."
+
+    model = ScriptedModel([Call("read", {"part": 0}), asked], window=WIDE)
+    await agent_of(model, prose(4_000) + "\nThe end.", **managed).invoke_async("Look at it.")
+    return model.requests[-1]
+
+
+@strands_1_62
+async def test_strands_shows_a_reference_to_what_was_never_written():
+    request = await references_after_a_failed_write(context_manager={"stash": {"storage": FullDisk()}})
+    assert [result["status"] for result in results_in(request)] == ["error"]
+    assert "reference not found" in request.latest_text
+
+
+async def test_what_could_not_be_written_stays_in_view_without_a_reference():
+    storage = FlakyStorage(InMemoryStorage(), range(1_000))
+    request = await references_after_a_failed_write(**ours(offload_storage=storage))
+    assert "This is a part." in request.latest_text
+    assert request.latest_text.endswith("The end.")
+
+
+async def references_in_a_long_talk(**managed: Any) -> tuple[int, int]:
+    """How many references the prompt shows in the end, and how many of them lead nowhere."""
+
+    def work(request: Request) -> Any:
+        text = str(request.messages[-1])
+        return Call("read", {"part": 0}) if "Note" in text and "toolResult" not in text else "I see."
+
+    model = ScriptedModel(work, window=32_000)
+    agent = agent_of(model, prose(4_000), **managed)
+    for number in range(8):
+        await agent.invoke_async(f"Note {number}. {prose(600)}")
+    shown = [each for message in agent.messages for each in references_in(as_text(message))]
+    checked = ScriptedModel([lambda request: [retrieve(request, each) for each in shown]], window=WIDE)
+    agent.model = checked
+    await agent.invoke_async("Check the references.")
+    return len(shown), sum(result["status"] == "error" for result in results_in(checked.requests[-1]))
+
+
+def as_text(message: Any) -> str:
+    texts = [block.get("text") for block in message["content"]]
+    for block in message["content"]:
+        texts += [part.get("text") for part in block.get("toolResult", {}).get("content", [])]
+    return "\n".join(text for text in texts if text)
+
+
+@strands_1_62
+async def test_strands_shows_dead_references_after_it_merged_messages():
+    strategies = [
+        Offload.truncate("tool_results", {"preview_tokens": 750}).when(threshold=1_500),
+        Offload.drop("assistant_text").when(utilization=0.1, preserve_recent=1),
+        Offload.truncate("user_text", {"preview_tokens": 100}).when(threshold=300, preserve_recent=1),
+    ]
+    shown, dead = await references_in_a_long_talk(context_manager={"strategies": strategies})
+    assert dead > 0
+
+
+async def test_every_reference_in_the_prompt_leads_somewhere():
+    shown, dead = await references_in_a_long_talk(**ours())
+    assert shown > 0
+    assert dead == 0
+
+
+# "auto": sessions
+
+
+async def before_and_after_a_restart(directory: Path, manage: Callable[[], dict[str, Any]]) -> tuple[list[Any], Any]:
+    """The history at the end of a long talk, and the agent with which a new process goes on."""
+
+    def resumed() -> Any:
+        model = ScriptedModel(read_once, window=10_000)
+        session = FileSessionManager("a-session", storage_dir=str(directory))
+        return agent_of(model, prose(1_300), agent_id="an-agent", session_manager=session, **manage())
+
+    agent = resumed()
+    for number in range(12):
+        await agent.invoke_async(f"Request {number}: read the part.")
+    return agent.messages, resumed()
+
+
+def read_once(request: Request) -> Any:
+    if not request.tool_specs:
+        return "A summary: parts were read."
+    return "I have read it." if results_in(request) else Call("read", {"part": 0})
+
+
+@strands_1_62
+async def test_strands_restores_a_session_uncompressed(tmp_path):
+    before, agent = await before_and_after_a_restart(tmp_path, lambda: {"context_manager": "auto"})
+    assert len(agent.messages) > len(before)
+    await agent.invoke_async("Go on.")
+    assert agent.model.overflows
+
+
+async def test_a_session_is_restored_as_it_was(tmp_path):
+    def manage() -> dict[str, Any]:
+        return ours(offload_storage=FileStorage(tmp_path / "artifacts"))
+
+    before, agent = await before_and_after_a_restart(tmp_path, manage)
+    assert len(before) < 48
+    assert [message["content"] for message in agent.messages] == [message["content"] for message in before]
+    await agent.invoke_async("Go on.")
+    assert not agent.model.overflows
+
+
+# The task, the request being worked on, and what a provider accepts
+
+
+async def a_long_loop(**managed: Any) -> list[str]:
+    """All that the model was sent for a second request, which takes it a long time."""
+
+    def work(request: Request) -> Any:
+        if not request.tool_specs:
+            return "A summary: parts were read."
+        steps.append(str(request.messages))
+        return Call("read", {"part": len(steps)}) if 1 < len(steps) < 25 else "Done."
+
+    steps: list[str] = []
+    agent = agent_of(ScriptedModel(work, window=12_000), *(prose(1_200) for _ in range(25)), **managed)
+    await agent.invoke_async("The task is to audit the archive.")
+    await agent.invoke_async("The request is to list what is odd.")
+    return steps[1:]
+
+
+@strands_1_62
+async def test_strands_forgets_the_request_that_it_works_on():
+    sent = await a_long_loop(context_manager="auto")
+    forgotten = ["The request is" not in messages for messages in sent]
+    assert sum(forgotten) > len(sent) / 4
+
+
+@strands_1_62
+async def test_strands_begins_a_request_with_the_assistant_when_its_window_slides():
+    with pytest.raises(IllegalRequestError, match="the first message must be the user's"):
+        await a_long_loop()
+
+
+async def test_the_task_and_the_request_stay_in_view_however_long_the_loop():
+    sent = await a_long_loop(**ours())
+    assert all("The task is" in messages and "The request is" in messages for messages in sent)
+
+
+async def many_questions(**managed: Any) -> list[Request]:
+    model = ScriptedModel(lambda request: f"Answer {request.number}.", window=WIDE)
+    agent = agent_of(model, "nothing", **managed)
+    for number in range(80):
+        await agent.invoke_async(f"Question {number}?")
+    return list(model.requests)
+
+
+def share_that_goes_on(requests: list[Request]) -> float:
+    """How many of the requests begin with the whole of the one before, so that a provider's cache can serve it."""
+    histories = [[message["content"] for message in request.messages] for request in requests]
+    return sum(new[: len(old)] == old for old, new in pairwise(histories)) / (len(requests) - 1)
+
+
+@strands_1_62
+async def test_strands_loses_the_task_and_most_of_the_cache_to_its_sliding_window():
+    requests = await many_questions()
+    assert "Question 0?" not in str(requests[-1].messages)
+    assert share_that_goes_on(requests) < 0.4
+
+
+async def test_the_task_stays_and_most_requests_go_on_from_the_one_before():
+    requests = await many_questions(**ours())
+    assert "Question 0?" in str(requests[-1].messages)
+    assert len(requests[-1].messages) <= 41
+    assert share_that_goes_on(requests) > 0.8
+
+
+async def a_small_result_before_a_large_one(**managed: Any) -> Request:
+    script = [Call("read", {"part": 0}), Call("read", {"part": 1})]
+    model = ScriptedModel(script, window=8_000)
+    await agent_of(model, "a small result", prose(20_000), **managed).invoke_async("The task is to compare.")
+    return model.requests[-1]
+
+
+@strands_1_62
+async def test_strands_looks_at_the_oldest_result_only_and_drops_the_task_instead():
+    with pytest.raises(IllegalRequestError, match="the first message must be the user's"):
+        await a_small_result_before_a_large_one()
+
+
+@pytest.mark.parametrize("options", [{"strategy": "auto"}, {"strategy": None, "compression": True}])
+async def test_the_large_result_becomes_smaller_wherever_it_stands(options):
+    request = await a_small_result_before_a_large_one(**ours(**options))
+    assert "The task is" in str(request.messages)
+    assert "a small result" in str(request.messages)
+    assert "This is a part." in request.latest_text
+
+
+# Summaries
+
+
+async def longest_stall(work: Any) -> float:
+    """For how long other tasks waited at most while *work* was done."""
+    beats = [time.perf_counter()]
+
+    async def beat() -> None:
+        while True:
+            await asyncio.sleep(0.005)
+            beats.append(time.perf_counter())
+
+    heart = asyncio.create_task(beat())
+    await work
+    await asyncio.sleep(0.01)
+    heart.cancel()
+    return max(later - earlier for earlier, later in pairwise(beats))
+
+
+SLOW = 0.6
+
+
+async def stall_of_a_summary(**managed: Any) -> float:
+    async def work(request: Request) -> Any:
+        if request.system_prompt and "summar" in str(request.system_prompt).lower():
+            summaries.append(request)
+            await asyncio.sleep(SLOW)
+            return "A summary: notes were taken."
+        return "I see."
+
+    summaries: list[Request] = []
+    agent = agent_of(ScriptedModel(work, window=8_000), "nothing", **managed)
+    for number in range(16):
+        agent.messages.append({"role": "user", "content": [{"text": prose(500, f"note {number}")}]})
+        agent.messages.append({"role": "assistant", "content": [{"text": "I see."}]})
+    stall = await longest_stall(agent.invoke_async("And now?"))
+    assert summaries
+    return stall
+
+
+@strands_1_62
+async def test_strands_stalls_the_event_loop_for_a_whole_summary():
+    assert await stall_of_a_summary(conversation_manager=SummarizingConversationManager()) >= SLOW
+
+
+async def test_a_summary_does_not_stall_the_event_loop():
+    assert await stall_of_a_summary(**ours(None, compression="summarize")) < SLOW / 2
