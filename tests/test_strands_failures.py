@@ -337,11 +337,16 @@ async def test_strands_looks_at_the_oldest_result_only_and_drops_the_task_instea
         await a_small_result_before_a_large_one()
 
 
-@pytest.mark.parametrize("options", [{"strategy": "auto"}, {"strategy": None, "compression": True}])
-async def test_the_large_result_becomes_smaller_wherever_it_stands(options):
-    request = await a_small_result_before_a_large_one(**ours(**options))
+async def test_the_large_result_becomes_smaller_wherever_it_stands():
+    request = await a_small_result_before_a_large_one(**ours())
     assert "The task is" in str(request.messages)
     assert "a small result" in str(request.messages)
+    assert "This is a part." in request.latest_text
+
+
+async def test_the_task_stays_and_the_large_result_is_shortened_where_nothing_is_offloaded():
+    request = await a_small_result_before_a_large_one(**ours(None, compression=True))
+    assert "The task is" in str(request.messages)
     assert "This is a part." in request.latest_text
 
 
@@ -377,7 +382,7 @@ async def stall_of_a_summary(**managed: Any) -> float:
 
     summaries: list[Request] = []
     agent = agent_of(ScriptedModel(work, window=8_000), "nothing", **managed)
-    for number in range(16):
+    for number in range(24):
         agent.messages.append({"role": "user", "content": [{"text": prose(500, f"note {number}")}]})
         agent.messages.append({"role": "assistant", "content": [{"text": "I see."}]})
     stall = await longest_stall(agent.invoke_async("And now?"))
@@ -392,3 +397,179 @@ async def test_strands_stalls_the_event_loop_for_a_whole_summary():
 
 async def test_a_summary_does_not_stall_the_event_loop():
     assert await stall_of_a_summary(**ours(None, compression="summarize")) < SLOW / 2
+
+
+# The offloader: what leaves
+
+
+@strands_1_62
+async def test_strands_leaves_the_full_text_beside_its_preview_after_an_empty_block():
+    request = await after_reading([{"text": ""}, {"text": LOG}], **offloads())
+    assert LOG in request.latest_text
+    assert references_in(request.latest_text)
+
+
+async def test_an_empty_block_does_not_keep_the_full_text_in_view():
+    request = await after_reading([{"text": ""}, {"text": LOG}], **ours())
+    assert LOG not in request.latest_text
+    assert len(references_in(request.latest_text)) == 1
+    assert request.tokens < 5_000
+
+
+@strands_1_62
+async def test_strands_never_offloads_images_alone():
+    request = await after_reading([IMAGE, IMAGE, IMAGE], **offloads())
+    [result] = results_in(request)
+    assert result["content"] == [IMAGE, IMAGE, IMAGE]
+
+
+async def test_images_alone_are_offloaded_and_come_back():
+    request = await looked_up([IMAGE, IMAGE, IMAGE], ours())
+    assert "image" not in str(request.messages[2]["content"][0]["toolResult"]["content"][0].keys())
+    [result] = results_in(request)
+    assert IMAGE in result["content"]
+
+
+async def many_screenshots(**managed: Any) -> Request:
+    return await after_reading([IMAGE] * 6, window=8_000, **managed)
+
+
+@strands_1_62
+async def test_strands_counts_an_image_as_nothing_so_screenshots_overflow():
+    with pytest.raises(ContextWindowOverflowException):
+        await many_screenshots(context_manager="auto")
+
+
+async def test_screenshots_are_counted_and_fit():
+    assert (await many_screenshots(**ours())).tokens <= 8_000
+
+
+async def chinese_results(**managed: Any) -> Request:
+    return await after_reading("数据库连接超时请检查网络配置后重试" * 345, calls=4, window=16_000, **managed)
+
+
+@strands_1_62
+async def test_strands_counts_chinese_too_low_so_it_overflows():
+    with pytest.raises(ContextWindowOverflowException):
+        await chinese_results(context_manager="auto")
+
+
+async def test_chinese_is_counted_and_fits():
+    assert (await chinese_results(**ours())).tokens <= 16_000
+
+
+# The offloader: what comes back
+
+
+LINES = "\n".join(f"{number} {number * 7919 % 10_007} some words" for number in range(60_000))
+
+
+@strands_1_62
+async def test_strands_puts_the_whole_content_back_into_the_prompt():
+    request = await looked_up(LINES, offloads())
+    assert LINES in request.latest_text
+    assert request.tokens > 400_000
+
+
+async def test_asking_for_everything_gives_a_page_and_how_to_go_on():
+    request = await looked_up(LINES, ours())
+    assert estimate_text(request.latest_text) <= 2_500
+    assert "of 60,000" in request.latest_text
+
+
+async def what_two_references_lead_to(**managed: Any) -> list[str]:
+    """The first lines of two contents, whose tool calls a provider gave the same id."""
+    read = [Call("read", {"part": 0}, id="call_0"), Call("read", {"part": 1}, id="call_0")]
+    references: list[str] = []
+
+    def look_up(request: Request) -> Any:
+        references[:] = [each for message in request.messages for each in references_in(as_text(message))]
+        return [retrieve(request, each, line_range={"start": 1, "end": 1}) for each in references]
+
+    model = ScriptedModel([*read, look_up], window=WIDE)
+    parts = [prose(4_000, "the first"), prose(4_000, "the second")]
+    await agent_of(model, *parts, **managed).invoke_async("Compare.")
+    return re.findall(r"This is (the \w+)", model.requests[-1].latest_text)
+
+
+@strands_1_62
+@pytest.mark.parametrize("manage", [lambda: {"context_manager": "auto"}, offloads])
+async def test_strands_confuses_contents_when_tool_ids_repeat(manage):
+    assert await what_two_references_lead_to(**manage()) == ["the second", "the second"]
+
+
+async def test_contents_are_told_apart_when_tool_ids_repeat():
+    assert await what_two_references_lead_to(**ours()) == ["the first", "the second"]
+
+
+async def a_long_loop_with_a_reference(**managed: Any) -> Request:
+    """What the model is sent when it asks, after 25 more steps, for what the prompt has shown it all the time."""
+
+    def work(request: Request) -> Any:
+        if request.number <= 26:
+            return Call("read", {"part": min(request.number, 2) - 1})
+        [shown] = {each for message in request.messages for each in references_in(as_text(message))}
+        return retrieve(request, shown, line_range={"start": 1, "end": 1}) if request.number == 27 else "Done."
+
+    model = ScriptedModel(work, window=WIDE)
+    await agent_of(model, prose(4_000), "a small result", **managed).invoke_async("Look around.")
+    return model.requests[-1]
+
+
+@strands_1_62
+async def test_strands_deletes_what_the_prompt_still_refers_to(tmp_path):
+    request = await a_long_loop_with_a_reference(**offloads(LocalFileStorage(str(tmp_path))))
+    assert "reference not found" in request.latest_text
+
+
+@pytest.mark.parametrize("is_durable", [True, False])
+async def test_what_the_prompt_refers_to_is_kept(tmp_path, is_durable):
+    storage = EvictingStorage(FileStorage(tmp_path), turns=20) if is_durable else InMemoryStorage()
+    request = await a_long_loop_with_a_reference(**ours(offload_storage=storage))
+    assert "This is a part." in request.latest_text
+
+
+async def a_new_process_goes_on(directory: Path, manage: Callable[[], dict[str, Any]]) -> Iterator[Path]:
+    """What is left of one agent's content after another process ran a while in the same directory."""
+    await after_reading(LOG, **manage())
+    left = [path for path in directory.rglob("*") if path.is_file()]
+    assert left
+    script = [Call("read", {"part": 0}) for _ in range(30)]
+    await agent_of(ScriptedModel(script, window=WIDE), "a small result", **manage()).invoke_async("Look around.")
+    return (path for path in left if path.exists() and LOG.encode()[:1_000] in path.read_bytes())
+
+
+@strands_1_62
+async def test_strands_never_evicts_what_an_earlier_process_wrote(tmp_path):
+    assert list(await a_new_process_goes_on(tmp_path, lambda: offloads(LocalFileStorage(str(tmp_path)))))
+
+
+async def test_what_an_earlier_process_wrote_is_evicted_in_its_time(tmp_path):
+    def manage() -> dict[str, Any]:
+        return ours(offload_storage=EvictingStorage(FileStorage(tmp_path), turns=20))
+
+    assert not list(await a_new_process_goes_on(tmp_path, manage))
+
+
+async def two_agents_with(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
+    """What each of two agents, with one storage, gets for the reference that it was shown."""
+    return [(await _looked_up_by(name, managed)) for name, managed in (("one", one), ("other", other))]
+
+
+async def _looked_up_by(name: str, managed: dict[str, Any]) -> str:
+    request = await looked_up(prose(4_000, name), managed, line_range={"start": 1, "end": 1})
+    return request.latest_text
+
+
+@strands_1_62
+async def test_strands_refuses_a_second_agent_for_its_memory():
+    storage = context_offloader.InMemoryStorage()
+    one = offloads(storage)
+    agent_of(ScriptedModel(), "x", **one)
+    with pytest.raises(ValueError, match="cannot be shared across multiple agents"):
+        agent_of(ScriptedModel(), "x", **offloads(storage))
+
+
+async def test_xx():
+    shared = InMemoryStorage()
+    await two_agents_with(ours(offload_storage=shared), ours(offload_storage=shared))

@@ -66,7 +66,7 @@ class ConversationManager(core.ConversationManager, StrandsConversationManager):
         self._agent = weakref.ref(event.agent)
         self._log.initialized(event.agent)
 
-    def _added(self, event: MessageAddedEvent) -> None:
+    async def _added(self, event: MessageAddedEvent) -> None:
         self._log.added(event.message)
 
     async def _before_model_call(self, event: BeforeModelCallEvent) -> None:
