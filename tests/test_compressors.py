@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 from typing import Any
 
@@ -25,7 +26,7 @@ from holdfast.compression import (
 from holdfast.dialects import dialect_named
 from holdfast.errors import ContextOverflowError, InvalidTypeError, InvalidValueError
 from holdfast.history import History
-from holdfast.messages import SUMMARY, Message, Text
+from holdfast.messages import SUMMARY, Message, Text, ToolResult, ToolUse
 from holdfast.testing import anthropic_problems, converse_problems, openai_problems
 from holdfast.tokens import TokenEstimator
 
@@ -469,3 +470,20 @@ def test_the_current_request_may_be_given_up_as_a_value_and_as_plain_data(compre
 def test_whether_the_current_request_stays_is_yes_or_no():
     with pytest.raises(InvalidTypeError, match="current_request must be True or False"):
         Protection(current_request="yes")
+
+
+@pytest.mark.parametrize("compressor", [Truncate(), Summarize()])
+async def test_small_messages_do_not_leave_in_vain_for_a_recent_result_that_is_too_large_by_itself(compressor):
+    history = History.of(
+        [
+            Message.of_text("user", "The task."),
+            Message("assistant", (ToolUse("a", "look", {}),)),
+            Message("user", (ToolResult("a", (Text("a small result"),)),)),
+            Message("assistant", (ToolUse("b", "read", {}),)),
+            Message("user", (ToolResult("b", (Text("word " * 20_000),)),)),
+        ]
+    )
+    plan = compressor.plan(history, Budget(window=8_000))
+    plan = await plan if inspect.isawaitable(plan) else plan
+    assert plan.removed == 0
+    assert plan.tokens_after <= 8_000

@@ -1,7 +1,7 @@
 """Where strands' own managers are known to fail, each as one scenario: run as strands has it, and with holdfast.
 
-A test of strands says what goes wrong in 1.62. Should it fail one day, then strands has mended it: take it out, and keep
-the other.
+A test of strands says what goes wrong in 1.62. Should it fail with a later 1.62, then strands has mended it: take that
+test out, and keep the other.
 """
 
 from __future__ import annotations
@@ -9,16 +9,17 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from importlib.metadata import PackageNotFoundError, version
+from collections.abc import Awaitable, Callable
+from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 from offloading import LOG, PNG
 
-from holdfast import EvictingStorage, FileStorage, InMemoryStorage, S3Storage
+from holdfast import EvictingStorage, FileStorage, InMemoryStorage, S3Storage, ScopedStorage
 from holdfast.testing import Call, FlakyStorage, IllegalRequestError, Request, ScriptedModel
 from holdfast.tokens import estimate_text
 
@@ -30,31 +31,33 @@ from strands.session.file_session_manager import FileSessionManager  # noqa: E40
 from strands.storage import InMemoryStorage as StrandsMemory  # noqa: E402
 from strands.storage import LocalFileStorage  # noqa: E402
 from strands.storage import S3Storage as StrandsS3  # noqa: E402
-from strands.types.exceptions import ContextWindowOverflowException  # noqa: E402
+from strands.types.exceptions import ContextWindowOverflowException, EventLoopException  # noqa: E402
 from strands.vended_plugins import context_offloader  # noqa: E402
 
 from holdfast.adapters.strands import ContextManager  # noqa: E402
 
 pytestmark = pytest.mark.strands
 
-
-def _installed() -> str:
-    try:
-        return version("strands-agents")
-    except PackageNotFoundError:
-        return "unknown"
-
-
+INSTALLED = version("strands-agents")
 strands_1_62 = pytest.mark.skipif(
-    not _installed().startswith("1.62."), reason=f"says what strands 1.62 does, and this is {_installed()}"
+    not INSTALLED.startswith("1.62."), reason=f"says what strands 1.62 does, and this is {INSTALLED}"
 )
 
 WIDE = 1_000_000
 IMAGE = {"image": {"format": "png", "source": {"bytes": PNG}}}
-WORDS = (
-    "the agent reads another report about weather and shipping in northern harbours "
-    "while engineers compare notes on storage engines"
-).split()
+WORDS = [
+    "agent",
+    "another",
+    "report",
+    "about",
+    "weather",
+    "in",
+    "northern",
+    "harbours",
+    "engineers",
+    "compare",
+    "notes",
+]
 
 
 def ours(strategy: str | None = "auto", **options: Any) -> dict[str, Any]:
@@ -82,10 +85,10 @@ def agent_of(model: ScriptedModel, *parts: Any, **options: Any) -> Any:
 def prose(tokens: int, about: str = "a part") -> str:
     """Text of about so many tokens, by anybody's count."""
     lines = [f"This is {about}."]
-    for number in range(tokens * 4 // 80):
+    for number in range(tokens * 4 // 40):
         words = (WORDS[(number * 7 + at * (number % 5 + 1)) % len(WORDS)] for at in range(12))
         lines.append(f"{' '.join(words)} {number}.")
-    return "\n".join(lines)
+    return "\n".join(lines)[: tokens * 4]
 
 
 def references_in(text: str) -> list[str]:
@@ -208,7 +211,7 @@ async def test_strands_shows_dead_references_after_it_merged_messages():
         Offload.truncate("user_text", {"preview_tokens": 100}).when(threshold=300, preserve_recent=1),
     ]
     shown, dead = await references_in_a_long_talk(context_manager={"strategies": strategies})
-    assert dead > 0
+    assert 0 < dead < shown
 
 
 async def test_every_reference_in_the_prompt_leads_somewhere():
@@ -245,7 +248,7 @@ async def test_strands_restores_a_session_uncompressed(tmp_path):
     before, agent = await before_and_after_a_restart(tmp_path, lambda: {"context_manager": "auto"})
     assert len(agent.messages) > len(before)
     await agent.invoke_async("Go on.")
-    assert agent.model.overflows
+    assert any(not request.tool_specs for request in agent.model.requests), "it does not summarise the same once more"
 
 
 async def test_a_session_is_restored_as_it_was(tmp_path):
@@ -257,6 +260,7 @@ async def test_a_session_is_restored_as_it_was(tmp_path):
     assert [message["content"] for message in agent.messages] == [message["content"] for message in before]
     await agent.invoke_async("Go on.")
     assert not agent.model.overflows
+    assert all(request.tool_specs for request in agent.model.requests)
 
 
 # The task, the request being worked on, and what a provider accepts
@@ -293,6 +297,7 @@ async def test_strands_begins_a_request_with_the_assistant_when_its_window_slide
 
 async def test_the_task_and_the_request_stay_in_view_however_long_the_loop():
     sent = await a_long_loop(**ours())
+    assert len(sent) == 24
     assert all("The task is" in messages and "The request is" in messages for messages in sent)
 
 
@@ -353,7 +358,7 @@ async def test_the_task_stays_and_the_large_result_is_shortened_where_nothing_is
 # Summaries
 
 
-async def longest_stall(work: Any) -> float:
+async def longest_stall(work: Awaitable[Any]) -> float:
     """For how long other tasks waited at most while *work* was done."""
     beats = [time.perf_counter()]
 
@@ -381,7 +386,8 @@ async def stall_of_a_summary(**managed: Any) -> float:
         return "I see."
 
     summaries: list[Request] = []
-    agent = agent_of(ScriptedModel(work, window=8_000), "nothing", **managed)
+    # Strands asks for a summary with its own marks on the messages. Its providers take them off, this model would not.
+    agent = agent_of(ScriptedModel(work, window=8_000, validate=False), "nothing", **managed)
     for number in range(24):
         agent.messages.append({"role": "user", "content": [{"text": prose(500, f"note {number}")}]})
         agent.messages.append({"role": "assistant", "content": [{"text": "I see."}]})
@@ -396,7 +402,7 @@ async def test_strands_stalls_the_event_loop_for_a_whole_summary():
 
 
 async def test_a_summary_does_not_stall_the_event_loop():
-    assert await stall_of_a_summary(**ours(None, compression="summarize")) < SLOW / 2
+    assert await stall_of_a_summary(**ours(None, compression="summarize")) < SLOW * 0.75
 
 
 # The offloader: what leaves
@@ -425,7 +431,7 @@ async def test_strands_never_offloads_images_alone():
 
 async def test_images_alone_are_offloaded_and_come_back():
     request = await looked_up([IMAGE, IMAGE, IMAGE], ours())
-    assert "image" not in str(request.messages[2]["content"][0]["toolResult"]["content"][0].keys())
+    assert not any("image" in block for block in request.messages[2]["content"][0]["toolResult"]["content"])
     [result] = results_in(request)
     assert IMAGE in result["content"]
 
@@ -456,6 +462,22 @@ async def test_strands_counts_chinese_too_low_so_it_overflows():
 
 async def test_chinese_is_counted_and_fits():
     assert (await chinese_results(**ours())).tokens <= 16_000
+
+
+async def json_with_a_few_bytes(**managed: Any) -> Request:
+    return await after_reading([{"json": {"checksum": b"\x00\x01", "rows": list(range(20_000))}}], **managed)
+
+
+@strands_1_62
+async def test_strands_counts_json_with_bytes_as_nothing_and_sends_it_whole():
+    with pytest.raises(EventLoopException, match="Invalid type for document parameter"):
+        await json_with_a_few_bytes(**offloads())
+
+
+async def test_json_with_bytes_is_counted_and_leaves():
+    request = await json_with_a_few_bytes(**ours())
+    assert len(references_in(request.latest_text)) == 1
+    assert request.tokens < 5_000
 
 
 # The offloader: what comes back
@@ -529,47 +551,163 @@ async def test_what_the_prompt_refers_to_is_kept(tmp_path, is_durable):
     assert "This is a part." in request.latest_text
 
 
-async def a_new_process_goes_on(directory: Path, manage: Callable[[], dict[str, Any]]) -> Iterator[Path]:
-    """What is left of one agent's content after another process ran a while in the same directory."""
+async def left_by_an_earlier_process(directory: Path, manage: Callable[[], dict[str, Any]]) -> list[Path]:
+    """The files that still hold an agent's content after another process ran a while in the same directory."""
     await after_reading(LOG, **manage())
-    left = [path for path in directory.rglob("*") if path.is_file()]
-    assert left
-    script = [Call("read", {"part": 0}) for _ in range(30)]
-    await agent_of(ScriptedModel(script, window=WIDE), "a small result", **manage()).invoke_async("Look around.")
-    return (path for path in left if path.exists() and LOG.encode()[:1_000] in path.read_bytes())
+    script = [Call("read", {"part": min(step, 1)}, id=f"later-{step}") for step in range(30)]
+    parts = prose(4_000), "a small result"
+    await agent_of(ScriptedModel(script, window=WIDE), *parts, **manage()).invoke_async("Look around.")
+    return [path for path in directory.rglob("*") if path.is_file() and LOG.encode() in path.read_bytes()]
 
 
 @strands_1_62
 async def test_strands_never_evicts_what_an_earlier_process_wrote(tmp_path):
-    assert list(await a_new_process_goes_on(tmp_path, lambda: offloads(LocalFileStorage(str(tmp_path)))))
+    assert await left_by_an_earlier_process(tmp_path, lambda: offloads(LocalFileStorage(str(tmp_path))))
 
 
 async def test_what_an_earlier_process_wrote_is_evicted_in_its_time(tmp_path):
     def manage() -> dict[str, Any]:
         return ours(offload_storage=EvictingStorage(FileStorage(tmp_path), turns=20))
 
-    assert not list(await a_new_process_goes_on(tmp_path, manage))
+    assert not await left_by_an_earlier_process(tmp_path, manage)
 
 
-async def two_agents_with(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
-    """What each of two agents, with one storage, gets for the reference that it was shown."""
-    return [(await _looked_up_by(name, managed)) for name, managed in (("one", one), ("other", other))]
-
-
-async def _looked_up_by(name: str, managed: dict[str, Any]) -> str:
-    request = await looked_up(prose(4_000, name), managed, line_range={"start": 1, "end": 1})
-    return request.latest_text
+async def two_agents_look_up(manage: Callable[[str], dict[str, Any]]) -> list[str]:
+    """What each of two agents, at work one after the other, finds behind the reference that it was shown."""
+    requests = [
+        await looked_up(prose(4_000, name), manage(name), line_range={"start": 1, "end": 1}) for name in ("one", "two")
+    ]
+    return re.findall(r"This is (\w+)", " ".join(request.latest_text for request in requests))
 
 
 @strands_1_62
-async def test_strands_refuses_a_second_agent_for_its_memory():
-    storage = context_offloader.InMemoryStorage()
-    one = offloads(storage)
-    agent_of(ScriptedModel(), "x", **one)
+async def test_strands_refuses_a_second_agent_for_one_memory():
+    shared = context_offloader.InMemoryStorage(evict_after_turns=None)
     with pytest.raises(ValueError, match="cannot be shared across multiple agents"):
-        agent_of(ScriptedModel(), "x", **offloads(storage))
+        await two_agents_look_up(lambda name: offloads(shared))
 
 
-async def test_xx():
-    shared = InMemoryStorage()
-    await two_agents_with(ours(offload_storage=shared), ours(offload_storage=shared))
+async def test_agents_share_one_memory_each_in_a_scope():
+    shared = InMemoryStorage(evict_after_turns=None)
+    found = await two_agents_look_up(lambda name: ours(offload_storage=ScopedStorage(shared, name)))
+    assert found == ["one", "two"]
+
+
+# The offloader: its search
+
+
+@strands_1_62
+async def test_strands_takes_nested_quantifiers_for_plain_text_and_finds_nothing():
+    request = await looked_up(f"{LOG}\nbaaa", offloads(), pattern="^b(a+)+$")
+    assert "No matches found" in request.latest_text
+
+
+async def test_nested_quantifiers_are_a_pattern():
+    request = await looked_up(f"{LOG}\nbaaa", ours(), pattern="^b(a+)+$")
+    assert "4001> baaa" in request.latest_text
+
+
+async def seconds_for_a_pattern(length: int, managed: dict[str, Any]) -> float:
+    started = time.perf_counter()
+    await looked_up("a" * length + f"!\n{prose(4_000)}", managed, pattern="((a+))+$")
+    return time.perf_counter() - started
+
+
+@strands_1_62
+async def test_strands_takes_twice_as_long_for_each_further_character():
+    # With 41 characters nobody has seen the end of it; a few more than 16 show where it leads.
+    few = min([await seconds_for_a_pattern(16, offloads()) for _ in range(3)])
+    assert await seconds_for_a_pattern(22, offloads()) > 4 * few
+
+
+async def test_a_pattern_that_others_hang_on_is_answered():
+    assert await seconds_for_a_pattern(5_000, ours()) < 10
+
+
+GIANT = "x," * 60_000 + "the needle" + ",y" * 60_000
+
+
+@strands_1_62
+async def test_strands_finds_what_is_inside_a_giant_line_and_cannot_show_it():
+    request = await looked_up(GIANT, offloads(), pattern="needle")
+    assert "1 match" in request.latest_text
+    assert "the needle" not in request.latest_text
+
+
+async def test_what_is_inside_a_giant_line_is_shown():
+    request = await looked_up(GIANT, ours(), pattern="needle")
+    assert "the needle" in request.latest_text
+    assert estimate_text(request.latest_text) <= 2_500
+
+
+# Its storages
+
+
+async def types_after_two_agents(manage: Callable[[], dict[str, Any]], open_again: Callable[[], Any]) -> set[str]:
+    """The types of what two agents stored in turns in one directory, as a later process reads them."""
+    model = ScriptedModel(read_once, window=WIDE)
+    one, other = (agent_of(model, [{"json": {"rows": list(range(4_000))}}], **manage()) for _ in range(2))
+    for agent in (one, other, one):
+        await agent.invoke_async("Look at it.")
+    shown = [each for agent in (one, other) for message in agent.messages for each in references_in(as_text(message))]
+    assert len(shown) == 3
+    return {(await open_again().retrieve(reference))[1] for reference in shown}
+
+
+@strands_1_62
+async def test_strands_loses_types_when_two_agents_write_to_one_directory(tmp_path):
+    def opened() -> Any:
+        return context_offloader.FileStorage(str(tmp_path))
+
+    types = await types_after_two_agents(lambda: offloads(opened()), opened)
+    assert types == {"application/json", "application/octet-stream"}
+
+
+async def test_types_are_kept_when_two_agents_write_to_one_directory(tmp_path):
+    types = await types_after_two_agents(
+        lambda: ours(offload_storage=FileStorage(tmp_path)), lambda: FileStorage(tmp_path)
+    )
+    assert types == {"application/json"}
+
+
+class SlowBucket:
+    """As much of a boto3 session, and of the client that it makes, as writing takes."""
+
+    def __init__(self, seconds: float = SLOW) -> None:
+        self.seconds = seconds
+        self.keys: list[str] = []
+        self.meta = MagicMock()
+
+    def client(self, *args: Any, **options: Any) -> Any:
+        return self
+
+    def put_object(self, *, Key: str, **options: Any) -> dict[str, Any]:  # noqa: N803
+        time.sleep(self.seconds)
+        self.keys.append(Key)
+        return {}
+
+
+@strands_1_62
+async def test_strands_writes_to_s3_on_the_event_loop():
+    storage = context_offloader.S3Storage("bucket", boto_session=SlowBucket())
+    assert await longest_stall(after_reading(LOG, **offloads(storage))) >= SLOW
+
+
+async def test_writing_to_s3_does_not_stall_the_event_loop():
+    bucket = SlowBucket()
+    storage = S3Storage("bucket", boto_session=bucket)
+    assert await longest_stall(after_reading(LOG, **ours(offload_storage=storage))) < SLOW * 0.75
+    assert bucket.keys
+
+
+@strands_1_62
+async def test_strands_doubles_the_slash_of_a_prefix():
+    bucket = SlowBucket(0)
+    await after_reading(LOG, **offloads(StrandsS3("bucket", prefix="agents/", boto_session=bucket)))
+    assert bucket.keys[0].startswith("agents//")
+
+
+async def test_a_prefix_has_one_slash():
+    bucket = SlowBucket(0)
+    await after_reading(LOG, **ours(offload_storage=S3Storage("bucket", prefix="agents/", boto_session=bucket)))
+    assert "//" not in bucket.keys[0]

@@ -136,6 +136,9 @@ class ContextManager:
                 "make one for each, with one storage if you like"
             )
         self._conversation = conversation
+        for part in (self.compression, self.offloader):
+            if part is not None:
+                part.own(conversation)
 
     def limits_for(self, model: str, *, window: int | None = None, answer: int | None = None) -> tuple[int | None, int]:
         """Return how many tokens a model takes, None if nobody knows, and how many of them are for its answer.

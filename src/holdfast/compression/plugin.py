@@ -79,7 +79,7 @@ class ContextCompression:
 
     async def before_model_call(self, event: BeforeModelCall) -> None:
         """Reduce the history if it takes more than the trigger's share of the window."""
-        conversation = self._own(event.conversation)
+        conversation = self.own(event.conversation)
         # The call may still fit, and else the provider says so.
         with _logged("the history could not be reduced, so the model call goes on without"):
             if self.window.is_due(conversation):
@@ -87,7 +87,7 @@ class ContextCompression:
 
     async def after_model_call(self, event: AfterModelCall) -> None:
         """Learn from the usage; after an overflow, reduce the history and ask for a retry."""
-        conversation = self._own(event.conversation)
+        conversation = self.own(event.conversation)
         if self.window.is_waiting:
             return
         retries, self._retries = self._retries, 0
@@ -99,7 +99,7 @@ class ContextCompression:
 
     async def after_invocation(self, event: AfterInvocation) -> None:
         """Leave at most `window_size` messages, if the compressor has such a bound."""
-        conversation = self._own(event.conversation)
+        conversation = self.own(event.conversation)
         if self.window.is_waiting:
             return
         self._retries = 0
@@ -108,7 +108,7 @@ class ContextCompression:
 
     def used(self, conversation: Conversation) -> float:
         """Return the share of the window that the next model call takes."""
-        return self.window.used(self._own(conversation))
+        return self.window.used(self.own(conversation))
 
     def get_state(self) -> dict[str, Any]:
         """Return what to save with a session, as JSON."""
@@ -118,7 +118,8 @@ class ContextCompression:
         """Go on from what `get_state` returned."""
         self.window.restore(state)
 
-    def _own(self, conversation: Conversation) -> Conversation:
+    def own(self, conversation: Conversation) -> Conversation:
+        """Belong to *conversation*, and to no other."""
         if self._conversation is None:
             self._conversation = conversation
         if self._conversation is not conversation:

@@ -31,6 +31,16 @@ class Reduction:
         self._old = [unit for unit in history.units() if unit not in self._kept and unit not in self._recent]
         self._next = 0
 
+    def make_room(self, budget: Budget) -> None:
+        """Shorten the results of what stays for being recent, if without that even nothing else would fit.
+
+        Else all that is old would leave in vain. A quarter of what there is room for is left to it.
+        """
+        floor = self._tokens_that_stay()
+        if floor > budget.limit:
+            for_old = min(self.draft.tokens - floor, budget.target // 4)
+            self.shorten_recent_results(self.draft.tokens - floor + budget.target - for_old)
+
     def target(self, budget: Budget) -> int:
         """Return how far down to go: to the low-water mark, unless what stays takes more than that already.
 
@@ -49,7 +59,8 @@ class Reduction:
             history.tokens(index, index + 1) - history.estimator.message(unreasoned(history.messages[index]))
             for index in bound
         )
-        return sum(history.tokens(unit.start, unit.stop) for unit in stays) - leaving
+        saved = history.total - self.draft.tokens
+        return sum(history.tokens(unit.start, unit.stop) for unit in stays) - leaving - saved
 
     @property
     def old_messages(self) -> int:

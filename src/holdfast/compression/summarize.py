@@ -135,6 +135,7 @@ class Summarize:
         """Shorten and choose what is to be summarized; nothing, if shortening is enough."""
         protection = self._protection_within(history, budget)
         reduction = Reduction(history, protection, shortens=self.shorten_results)
+        reduction.make_room(budget)
         target = reduction.target(budget)
         reduction.shorten_old_results(target)
         if reduction.draft.tokens <= target:

@@ -46,6 +46,7 @@ class Truncate:
         if history.total <= budget.target:
             return None
         reduction = Reduction(history, self.protection, shortens=self.shorten_results)
+        reduction.make_room(budget)
         target = reduction.target(budget)
         reduction.shorten_old_results(target)
         reduction.drop_oldest(target)

@@ -7,6 +7,7 @@ import logging
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from math import inf
 from typing import Any
 
@@ -65,6 +66,14 @@ class Listing:
             await _end_of(task)
         else:
             await asyncio.sleep(0)
+
+    def begin_soon(self) -> None:
+        """Start the first listing if nobody did, and an event loop runs."""
+        if self.complete or self._running() is not None:
+            return
+        with suppress(RuntimeError):
+            asyncio.get_running_loop()
+            self._start()
 
     async def wait(self) -> None:
         """Wait for the first listing, but not longer than a second after it began."""

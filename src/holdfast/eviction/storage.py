@@ -254,6 +254,8 @@ class EvictingStorage:
             advanced = self._house.inventory.turn > before
         if advanced and self._forwards_turns:
             self._inner.advance_turn()
+        # What an earlier process left may be due, even if this one never stores anything.
+        self._house.listing.begin_soon()
         self._house.evict()
 
     def discard(self, reference: str) -> None:

@@ -75,10 +75,11 @@ class Refusals:
         return problems
 
     def _find(self, request: Request) -> list[str]:
-        marks = [_mark(message) for message in request.messages]
-        problems = self._problems_of_form(request.messages, marks) + _problems_of_tools(request)
+        messages = [_sent(message) for message in request.messages]
+        marks = [_mark(message) for message in messages]
+        problems = self._problems_of_form(messages, marks) + _problems_of_tools(request)
         if self._checks_signatures:
-            problems += _problems_of_signatures(request.messages)
+            problems += _problems_of_signatures(messages)
         if not problems:
             self._legal = marks
         return problems
@@ -90,6 +91,12 @@ class Refusals:
         if start and not converse_problems([_WHATEVER_CAME_BEFORE, *messages[start:]]):
             return []
         return converse_problems(messages)
+
+
+def _sent(message: Any) -> Any:
+    """What a model of strands sends of a message, which holds notes of the framework's own too."""
+    notes = ("metadata", "tracking_id")
+    return {key: value for key, value in message.items() if key not in notes} if isinstance(message, dict) else message
 
 
 def _problems_of_tools(request: Request) -> list[str]:
