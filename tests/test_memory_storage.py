@@ -47,6 +47,34 @@ async def test_retrieving_keeps_an_entry_alive():
         await storage.retrieve(unused)
 
 
+async def test_what_was_visible_grows_old_from_when_it_no_longer_is():
+    storage = InMemoryStorage(evict_after_turns=2)
+    shown, unseen = [await storage.store("key", b"content") for _ in range(2)]
+    storage.set_live([shown, "nothing"])
+    turns(storage, 10)
+    assert [entry.reference async for entry in storage.entries()] == [shown]
+    storage.set_live([])
+    turns(storage, 2)
+    assert (await storage.inspect(shown)).reference == shown
+    turns(storage, 1)
+    for gone in (shown, unseen):
+        with pytest.raises(NotFoundError, match="nobody had used it for more than 2 turns"):
+            await storage.inspect(gone)
+
+
+async def test_what_is_visible_again_does_not_grow_old():
+    storage = InMemoryStorage(evict_after_turns=2)
+    shown, discarded = [await storage.store("key", b"content") for _ in range(2)]
+    storage.set_live([shown, discarded])
+    await storage.retrieve(shown)
+    storage.discard(discarded)
+    storage.set_live([])
+    turns(storage, 2)
+    storage.set_live([shown, discarded])
+    turns(storage, 10)
+    assert [entry.reference async for entry in storage.entries()] == [shown]
+
+
 async def test_without_eviction_turns_change_nothing():
     storage = InMemoryStorage(evict_after_turns=None)
     reference = await storage.store("key", b"content")

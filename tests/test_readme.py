@@ -72,6 +72,7 @@ def test_links_lead_somewhere(page):
         ("tokens.json", "tokens benchmark"),
         ("compression.json", "compression benchmark"),
         ("offload.json", "offload benchmark"),
+        ("strands_turns.json", "strands_turns benchmark"),
     ],
 )
 def test_the_quoted_figures_are_those_of_the_last_benchmark(file, mark):

@@ -17,6 +17,8 @@ __all__ = ["KnownReferences", "offloaded_as"]
 _MOST = 10_000
 _COMPARED = 200
 _LONGEST_SCAN = 100_000
+# The references of one storage begin alike, and most texts hold no such beginning. Where all differ, each is read.
+_BEGINNING, _MOST_BEGINNINGS = 4, 16
 # A reference stands between blanks, quotes or brackets. One that holds such itself is looked for as it is.
 _WORD = re.compile(r"[^\s\"'`<>()\[\]{},;|\\]+")
 _TRAILING = ".:!?…"
@@ -34,9 +36,11 @@ class KnownReferences:
     def __init__(self) -> None:
         self._tools: OrderedDict[str, str] = OrderedDict()
         self._awkward: set[str] = set()
+        self._beginnings: set[str] = set()
         self._wires: list[Any] = []
         self._shown: list[frozenset[str]] = []
         self._counts: Counter[str] = Counter()
+        self._visible: frozenset[str] = frozenset()
 
     def __contains__(self, reference: object) -> bool:
         return reference in self._tools
@@ -51,6 +55,8 @@ class KnownReferences:
         """Remember one; the oldest is forgotten where there are too many."""
         self._tools[reference] = tool_name
         self._tools.move_to_end(reference)
+        if len(self._beginnings) <= _MOST_BEGINNINGS:
+            self._beginnings.add(reference[:_BEGINNING])
         if _WORD.fullmatch(reference) is None or reference.endswith(tuple(_TRAILING)):
             self._awkward.add(reference)
         if len(self._tools) > _MOST:
@@ -80,18 +86,23 @@ class KnownReferences:
         latest = [known for known, _ in reversed(self.latest(_COMPARED))]
         return difflib.get_close_matches(reference[:300], latest, count, cutoff=0.6) or latest[:count]
 
-    def visible_in(self, wires: list[Any], dialect: Dialect) -> set[str]:
-        """Return what is shown in these messages. Those seen the last time are not read again."""
+    def visible_in(self, wires: list[Any], dialect: Dialect) -> frozenset[str]:
+        """Return what is shown in these messages. Those seen the last time are not read again.
+
+        As long as nothing new is shown, it is the very same object.
+        """
         seen = {} if goes_on(self._wires, wires) else self._start_over()
         for wire in wires[len(self._wires) :]:
             _, shown = seen.get(id(wire), (None, None))
             self._see(wire, self._read(dialect.read(wire)) if shown is None else shown)
-        return set(self._counts)
+        if len(self._visible) != len(self._counts):
+            self._visible = frozenset(self._counts)
+        return self._visible
 
     def _start_over(self) -> dict[int, tuple[Any, frozenset[str]]]:
         """Return what was seen so far, by the identity of each message, which is held with it."""
         seen = {id(wire): (wire, shown) for wire, shown in zip(self._wires, self._shown, strict=True)}
-        self._wires, self._shown = [], []
+        self._wires, self._shown, self._visible = [], [], frozenset()
         self._counts.clear()
         return seen
 
@@ -113,10 +124,16 @@ class KnownReferences:
         found: set[str] = set()
         for text in _texts_in(blocks):
             head = text[:_LONGEST_SCAN]
+            if not self._may_show(head):
+                continue
             words = {word.rstrip(_TRAILING) for word in _WORD.findall(head)}
             found |= words & self._tools.keys()
             found.update(reference for reference in self._awkward if reference in head)
         return frozenset(found)
+
+    def _may_show(self, text: str) -> bool:
+        """Say quickly, if so, that a text shows none."""
+        return len(self._beginnings) > _MOST_BEGINNINGS or any(map(text.__contains__, self._beginnings))
 
 
 def _texts_in(blocks: Iterable[Block]) -> Iterator[str]:

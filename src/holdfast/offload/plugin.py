@@ -96,6 +96,9 @@ class ContextOffloader:
         if self._conversation is not None:
             raise InvalidValueError("the storage cannot be changed any more: it may hold results already")
         self.storage: Storage = _checked_storage(storage)
+        # Asked once: to look for a protocol takes longer than to tell the storage.
+        self._sparing = storage if isinstance(storage, SupportsLive) else None
+        self._counting = storage if isinstance(storage, SupportsTurns) else None
         self._retrieval = Retrieval(
             self.storage,
             self._known,
@@ -118,7 +121,7 @@ class ContextOffloader:
 
     async def after_tool_call(self, event: AfterToolCall) -> None:
         """Put a preview and references in the place of a result that is too large."""
-        dialect = self._dialect_of(self._own(event.conversation))
+        dialect = self._dialect_of(self.own(event.conversation))
         given = read_result(event.result, dialect)
         result = replace(given.result, tool_use_id=event.tool_use_id)
         tokens = await self._offloading.tokens(result)
@@ -129,7 +132,7 @@ class ContextOffloader:
 
     async def message_added(self, event: MessageAdded) -> None:
         """Look whether the results of a turn are too much together, if they came in one message."""
-        conversation = self._own(event.conversation)
+        conversation = self.own(event.conversation)
         messages = conversation.messages
         if messages and event.message is messages[-1] and self._holds_results(event.message, conversation):
             await self._fit_turn(conversation)
@@ -137,7 +140,7 @@ class ContextOffloader:
 
     async def before_model_call(self, event: BeforeModelCall) -> None:
         """Let the storage know what the conversation shows, which is not to be forgotten, and that a turn begins."""
-        conversation = self._own(event.conversation)
+        conversation = self.own(event.conversation)
         await self._fit_turn(conversation)
         self._turn.begin(conversation.messages[-1] if conversation.messages else None)
         self._tell_storage(self._known.visible_in(conversation.messages, self._dialect_of(conversation)))
@@ -157,7 +160,8 @@ class ContextOffloader:
         await self._storing.aclose()
         await self._retrieval.aclose()
 
-    def _own(self, conversation: Conversation) -> Conversation:
+    def own(self, conversation: Conversation) -> Conversation:
+        """Belong to *conversation*, and to no other."""
         if self._conversation is None:
             if hasattr(self.storage, "bind"):
                 self.storage.bind(self)
@@ -203,12 +207,12 @@ class ContextOffloader:
                 self._known.add(part.reference, tool_name)
                 self._retrieval.stored(part.reference, part.storable.content, part.storable.content_type)
 
-    def _tell_storage(self, visible: set[str]) -> None:
+    def _tell_storage(self, visible: frozenset[str]) -> None:
         try:
-            if isinstance(self.storage, SupportsLive):
-                self.storage.set_live(visible)
-            if isinstance(self.storage, SupportsTurns):
-                self.storage.advance_turn()
+            if self._sparing is not None:
+                self._sparing.set_live(visible)
+            if self._counting is not None:
+                self._counting.advance_turn()
         except Exception:
             # A storage may be anybody's; that it cannot forget is no reason to stop an agent.
             logger.exception("%s could not be told of the next turn", type(self.storage).__name__)

@@ -52,8 +52,9 @@ class InMemoryStorage:
         self._owner: object | None = None
         self._live: frozenset[str] = frozenset()
         self._lock = threading.Lock()
-        # Least recently used first, so what a turn evicts is always at the front.
+        # Both least recently used first. What is not visible grows old, and what a turn evicts is always at the front.
         self._held: OrderedDict[str, _Held] = OrderedDict()
+        self._aging: OrderedDict[str, None] = OrderedDict()
         self._evicted = Tombstones(_TOMBSTONES)
         # Starts anywhere, so that no reference of one storage leads somewhere in another.
         self._number = int.from_bytes(os.urandom(5), "big")
@@ -66,6 +67,7 @@ class InMemoryStorage:
             self._number += 1
             reference = f"mem_{self._number}_{safe_key(key)}"
             self._held[reference] = _Held(key, content, content_type, now, now, self._turn)
+            self._aging[reference] = None
         return reference
 
     async def retrieve(self, reference: str) -> tuple[bytes, str]:
@@ -101,6 +103,7 @@ class InMemoryStorage:
         """Forget one entry."""
         with self._lock:
             self._held.pop(reference, None)
+            self._aging.pop(reference, None)
 
     async def entries(self) -> AsyncIterator[Entry]:
         """Yield the entries held when the iteration began, least recently used first."""
@@ -113,6 +116,7 @@ class InMemoryStorage:
         """Forget all entries, at once; awaiting the answer is optional."""
         with self._lock:
             self._held.clear()
+            self._aging.clear()
         return _DONE
 
     def bind(self, owner: object) -> None:
@@ -132,27 +136,37 @@ class InMemoryStorage:
         with self._lock:
             self._turn += 1
             if self.evict_after_turns is not None:
-                self._keep_live_young()
                 self._drop_unused_since(self._turn - self.evict_after_turns)
 
     def set_live(self, references: Iterable[str]) -> None:
         """Say which references are visible in the conversation: these do not grow old."""
         if isinstance(references, str):
             raise InvalidTypeError("references must be a collection of references, got one string")
+        live = frozenset(references)
         with self._lock:
-            self._live = frozenset(references)
+            if live is not self._live:
+                before, self._live = self._live, live
+                self._let_age(before - live)
+                self._keep_young(live - before)
 
-    def _keep_live_young(self) -> None:
-        for reference in self._live & self._held.keys():
-            self._held[reference].last_turn = self._turn
-            self._held.move_to_end(reference)
+    def _let_age(self, references: Iterable[str]) -> None:
+        """Count the turns from now on: so far, these were visible."""
+        for reference in references:
+            if (held := self._held.get(reference)) is not None:
+                held.last_turn = self._turn
+                self._aging[reference] = None
+
+    def _keep_young(self, references: Iterable[str]) -> None:
+        for reference in references:
+            self._aging.pop(reference, None)
 
     def _drop_unused_since(self, turn: int) -> None:
-        while self._held:
-            reference, oldest = next(iter(self._held.items()))
+        while self._aging:
+            reference = next(iter(self._aging))
+            oldest = self._held[reference]
             if oldest.last_turn >= turn:
                 return
-            del self._held[reference]
+            del self._held[reference], self._aging[reference]
             self._evicted.add(self._eviction(reference, oldest))
 
     def _eviction(self, reference: str, held: _Held) -> Eviction:
@@ -167,6 +181,8 @@ class InMemoryStorage:
             held = self._find(reference)
             held.last_used, held.last_turn = now, self._turn
             self._held.move_to_end(reference)
+            if reference in self._aging:
+                self._aging.move_to_end(reference)
             return held
 
     def _find(self, reference: str) -> _Held:

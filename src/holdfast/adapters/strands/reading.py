@@ -42,7 +42,8 @@ class AgentReader:
             self.conversation.tool_specs = registry.get_all_tool_specs()
 
     def _read_model(self, model: Any) -> None:
-        about = (_model_id(model), _window_of(model), _most_tokens_of_answer(model))
+        config = _config(model)
+        about = (_model_id(config), _window_of(model), _most_tokens_of_answer(config))
         if about != self._about:
             self._about = about
             name, window, answer = about
@@ -64,9 +65,9 @@ class AuxiliaryModel:
         return agent.aux_model.stream(*request)
 
 
-def _model_id(model: Any) -> str:
+def _model_id(config: Mapping[str, Any]) -> str:
     """Return a model's name; empty if it has none."""
-    found = _config(model).get("model_id")
+    found = config.get("model_id")
     return found if isinstance(found, str) else ""
 
 
@@ -75,9 +76,8 @@ def _window_of(model: Any) -> int | None:
     return _tokens(getattr(model, "context_window_limit", None))
 
 
-def _most_tokens_of_answer(model: Any) -> int | None:
+def _most_tokens_of_answer(config: Mapping[str, Any]) -> int | None:
     """Return how long an answer a model was told to give at most."""
-    config = _config(model)
     params = config.get("params")
     places = (config, params if isinstance(params, Mapping) else {})
     names = ("max_tokens", "max_completion_tokens", "max_output_tokens")
