@@ -251,7 +251,7 @@ def test_a_pin_survives_and_takes_its_pair_along():
         ({"protect_last": 1.5}, InvalidTypeError, "protect_last must be a number of messages"),
         ({"protect": Protection(first=1), "protect_first": 1}, InvalidValueError, "either protect"),
         ({"protect": 3}, InvalidTypeError, "protect must be Protection"),
-        ({"protect": {"frist": 1}}, InvalidValueError, "'first', 'last', 'task', 'current_request'"),
+        ({"protect": {"frist": 1}}, InvalidValueError, "'first', 'last', 'task', 'current_request', 'in_a_row'"),
     ],
 )
 @pytest.mark.parametrize("compressor", [Truncate, Summarize])

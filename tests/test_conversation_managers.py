@@ -658,7 +658,7 @@ BAD_SUMMARIZERS = {
     "answers bytes": lambda request: _answers(b"bytes"),
     "is slow": _is_slow,
     "will not be cancelled": _will_not_be_cancelled,
-    "is not async": lambda request: "at once",
+    "answers a number at once": lambda request: 7,
     "streams something else": _BadModel(),
 }
 

@@ -6,11 +6,14 @@ import asyncio
 import base64
 import json
 import re
+from datetime import datetime
+from pathlib import Path
 
 import pytest
 from offloading import LOG, PNG
 
-from holdfast import ContextManager, ContextOverflowError
+from holdfast import ContextCompression, ContextManager, ContextOffloader, ContextOverflowError
+from holdfast.errors import InvalidTypeError, InvalidValueError
 from holdfast.hooks import AfterModelCall
 from holdfast.testing import Call, ScriptedClient
 
@@ -28,12 +31,12 @@ def references_in(messages) -> list[str]:
     return re.findall(r"Offloaded as (\S+) :", json.dumps(messages))
 
 
-def calls_in(dialect: str, reply) -> tuple[dict, list[tuple[str, str, dict]]]:
+def calls_in(dialect: str, reply) -> tuple[dict, list[tuple]]:
     """Return the message of a reply, and its calls as (name, id, arguments)."""
     if dialect == "openai":
         message = reply["choices"][0]["message"]
         calls = message.get("tool_calls") or ()
-        return message, [(c["function"]["name"], c["id"], json.loads(c["function"]["arguments"])) for c in calls]
+        return message, [(c["function"]["name"], c["id"], c["function"]["arguments"]) for c in calls]
     if dialect == "anthropic":
         message = {"role": "assistant", "content": reply["content"]}
         blocks = [block for block in reply["content"] if block["type"] == "tool_use"]
@@ -189,3 +192,141 @@ async def test_results_in_parallel_share_the_room_of_one_turn():
     client = ScriptedClient("openai", window=16_000)
     await conversation.call_model(lambda messages: client.create(messages=messages))
     assert client.requests[0].tokens < 12_000
+
+
+class Odd:
+    def __repr__(self):
+        raise RuntimeError("no")
+
+    __str__ = __repr__
+
+
+class OddError(Exception):
+    __str__ = Odd.__repr__
+
+
+def itself() -> list:
+    given: list = []
+    given.append(given)
+    return given
+
+
+def deep() -> list:
+    given: list = []
+    for _ in range(5_000):
+        given = [given]
+    return given
+
+
+ODD_RESULTS = {
+    "of MCP": {"content": [{"type": "text", "text": "hi"}], "isError": False},
+    "of Converse": {"toolUseId": "other", "status": "success", "content": [{"text": "hey"}]},
+    "of OpenAI": {"role": "tool", "tool_call_id": "other", "content": "hey"},
+    "of Anthropic": {"type": "tool_result", "tool_use_id": "other", "content": [{"type": "text", "text": "hey"}]},
+    "texts": [{"type": "text", "text": "x"}],
+    "a list": [1, 2],
+    "a number": 0,
+    "a truth": True,
+    "a time": {"at": datetime(2026, 11, 16)},
+    "a set": {1, 2},
+    "not a number": {"n": float("nan")},
+    "itself": itself(),
+    "depth": deep(),
+    "a key": {(1, 2): 3},
+    "half a character": "\ud800x",
+    "bytes": b"\x00\xff",
+    "something odd": Odd(),
+    "a generator": (n for n in range(3)),
+    "an error": ValueError("as a value"),
+}
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("name", ODD_RESULTS)
+async def test_whatever_a_tool_returns_is_a_legal_result_of_its_call(dialect, name):
+    client = ScriptedClient(dialect, [Call("read"), "done."])
+    conversation = begun(dialect)
+    await run(dialect, conversation, client, lambda *_: ODD_RESULTS[name])
+    assert client.calls == 2
+    assert "other" not in str(conversation.messages)
+    json.dumps(conversation.messages, allow_nan=dialect != "converse").encode()
+
+
+async def test_an_error_that_cannot_be_described_is_told_too():
+    def broken(name, arguments):
+        raise OddError
+
+    result = await begun("openai").call_tool("read", "c1", {}, broken)
+    assert result["content"] == "Error: OddError: (it cannot be described)"
+
+
+@pytest.mark.parametrize("arguments", ['{"n": 1', "[1]", "null", 3, None])
+async def test_broken_arguments_are_told_to_the_model(arguments):
+    result = await begun("openai").call_tool("read", "c1", arguments, lambda *_: "unreached")
+    assert result["content"].startswith("Error: ")
+
+
+async def test_no_arguments_are_none():
+    seen = []
+    await begun("openai").call_tool("read", "c1", "", lambda name, arguments: seen.append(arguments))
+    assert seen == [{}]
+
+
+@pytest.mark.parametrize("wrong", [None, 3, "", []])
+async def test_a_call_without_an_id_is_refused(wrong):
+    with pytest.raises(InvalidTypeError, match="tool_use_id must be the id of the model's call"):
+        await begun("openai").call_tool("read", wrong, {}, lambda *_: "")
+
+
+async def test_an_answer_is_kept_though_its_usage_cannot_be_read():
+    assert await begun("openai").call_model(lambda messages: "said", usage=lambda answer: answer["usage"]) == "said"
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_parts_that_were_brought_along_work_in_a_loop(dialect):
+    manager = ContextManager(
+        "auto",
+        dialect=dialect,
+        window=16_000,
+        plugins=[ContextOffloader(threshold=1_000, preview_tokens=200), ContextCompression("truncate")],
+    )
+    conversation = manager.converse([{"role": "user", "content": TASK.get(dialect, "The task.")}])
+    client = ScriptedClient(dialect, (Call("read", {"size": 300 * number}) for number in range(60)), window=16_000)
+    await run(dialect, conversation, client, lambda name, arguments: "word " * arguments["size"])
+    assert (client.calls, client.overflows) == (61, 0)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"window": "16000"}, InvalidValueError, "window must be a number of tokens"),
+        ({"window": -5}, InvalidValueError, "window must be a number of tokens"),
+        ({"window": 0}, InvalidValueError, "window must be a number of tokens"),
+        ({"window": True}, InvalidValueError, "window must be a number of tokens"),
+        ({"tool_specs": 3}, InvalidTypeError, "tool_specs must be a list"),
+        ({"tool_specs": {"name": "read"}}, InvalidTypeError, "tool_specs must be a list"),
+        (
+            {"tool_specs": [{"type": "function", "function": {"name": "pin_message"}}]},
+            InvalidValueError,
+            "two tools called pin_message",
+        ),
+        ({"messages": ()}, InvalidTypeError, "messages must be a list"),
+    ],
+)
+def test_what_a_loop_says_wrong_is_named(options, error, message):
+    with pytest.raises(error, match=message):
+        ContextManager("auto", dialect="openai").converse(**{"messages": [], **options})
+
+
+def test_limits_that_contradict_each_other_are_refused():
+    with pytest.raises(InvalidValueError, match="window is given twice"):
+        ContextManager("auto", dialect="openai", window=50_000).converse([], window=9_000)
+    with pytest.raises(InvalidValueError, match="reserved must be below the window"):
+        ContextManager("auto", dialect="openai", reserved=200_000).converse([], model="gpt-4o")
+
+
+def test_a_loop_in_the_documentation_has_twenty_lines():
+    page = (Path(__file__).parent.parent / "docs" / "loops.md").read_text(encoding="utf-8")
+    loops = re.findall(r"^async def answer.*?(?=^\S(?<!a))", page, re.MULTILINE | re.DOTALL)
+    assert len(loops) == 3
+    assert all(len(loop.strip().splitlines()) <= 20 for loop in loops)

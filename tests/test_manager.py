@@ -72,7 +72,8 @@ def test_one_setting_is_overridden_and_the_others_stay():
         ({"protect_first": 2}, Truncate(protect_first=2, protect_task=True)),
         ({"protect_task": False}, Truncate(protect_task=False)),
         (Truncate(window_size=60), Truncate(window_size=60, protect_task=True)),
-        (Truncate(protect=Protection(first=1)), Truncate(protect=Protection(first=1))),
+        (Truncate(protect=Protection(first=1)), Truncate(protect=Protection(first=1, task=True))),
+        (Truncate(protect=Protection(task=False)), Truncate(protect=Protection(task=False))),
     ],
 )
 def test_compression_is_configured_in_many_forms(compression, expected):
@@ -356,3 +357,81 @@ async def test_a_manager_without_parts_does_nothing():
     await conversation.end()
     await manager.aclose()
     assert messages == history_of_one_long_request(60)
+
+
+def test_a_compressor_of_ones_own_class_keeps_the_task_too():
+    class Mine(Truncate):
+        def __init__(self):
+            super().__init__(window_size=3)
+
+    compressor = ContextManager(compression=Mine()).compression.compressor
+    assert (type(compressor), compressor.window_size, compressor.protection.task) == (Mine, 3, True)
+
+
+def test_a_class_of_ones_own_takes_its_options_from_a_config():
+    class Mine(ContextManager):
+        def __init__(self, strategy=None, *, colour="red", **options):
+            super().__init__(strategy, **options)
+            self.colour = colour
+
+    assert Mine.from_config({"strategy": "auto", "colour": "blue", "window": 9_000}).colour == "blue"
+
+
+def test_a_manager_that_was_refused_stays_free():
+    taken = ContextOffloader()
+    taken.own(Conversation([]))
+    manager = ContextManager("auto", offloader=taken, dialect="openai")
+    with pytest.raises(InvalidValueError, match="this ContextOffloader belongs to another conversation"):
+        manager.converse([])
+    with pytest.raises(InvalidValueError, match="this ContextOffloader belongs to another conversation"):
+        manager.converse([])
+
+
+@pytest.mark.parametrize("plugins", [3, "x", {"a": 1}, [ContextManager()], 1.5])
+def test_plugins_are_a_list_of_plugins(plugins):
+    with pytest.raises(InvalidTypeError, match="plugins "):
+        ContextManager("auto", plugins=plugins)
+
+
+def test_an_unknown_model_leaves_room_for_an_answer():
+    assert ContextManager("auto").limits_for("my-model") == (None, 4_096)
+    assert ContextManager("auto", plugins=None).limits_for("my-model", window=8_000) == (8_000, 1_000)
+
+
+def user(*blocks) -> dict:
+    return {"role": "user", "content": list(blocks)}
+
+
+def pair(number: int, *beside: dict) -> list[dict]:
+    use = {"type": "tool_use", "id": f"c{number}", "name": "run", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": f"c{number}", "content": f"result {number} " * 200}
+    return [{"role": "assistant", "content": [use]}, user(result, *beside)]
+
+
+def text(words: str) -> dict:
+    return {"type": "text", "text": words}
+
+
+@pytest.mark.parametrize("compression", ["truncate", "summarize"])
+@pytest.mark.parametrize(
+    "begins",
+    [
+        [user(text("THE TASK")), *pair(100), *pair(101, text("THE REQUEST"))],
+        [user(text("Environment.")), user(text("THE TASK")), *pair(100), user(text("THE REQUEST")), user(text("Now."))],
+        [
+            user(text("THE TASK")),
+            *pair(100, text("<reminder>")),
+            user(text("THE REQUEST")),
+            *pair(101, text("<reminder>")),
+        ],
+    ],
+    ids=["beside results", "in a row", "with reminders"],
+)
+async def test_the_task_and_the_request_are_kept_wherever_they_stand(begins, compression):
+    messages = [*begins, *(message for number in range(60) for message in pair(number))]
+    manager = ContextManager("auto", compression=compression, dialect="anthropic", window=8_000)
+    seen = []
+    await manager.converse(messages).call_model(lambda given: seen.append(str(given)))
+    assert "THE TASK" in seen[0]
+    assert "THE REQUEST" in seen[0]
+    assert len(messages) < 60

@@ -98,7 +98,7 @@ def test_protection_can_be_given_as_one_object(compressor):
     assert compressor(protect=protection).protection == protection
     assert compressor(protect_first=1, protect_last=2).protection == protection
     assert ContextCompression({"protect": {"first": 1, "last": 2}}).compressor.protection == protection
-    with pytest.raises(InvalidValueError, match="give either protect, or protect_first and protect_last"):
+    with pytest.raises(InvalidValueError, match="give either protect, or protect_last"):
         compressor(protect=protection, protect_last=2)
 
 

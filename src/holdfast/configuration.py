@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, replace
 from typing import Any, TypeAlias, TypedDict
 
 from holdfast.compression import CompressionConfig, ContextCompression, Summarize, Truncate, compressor_from
+from holdfast.compression.config import METHODS
+from holdfast.compression.options import with_options
 from holdfast.defaults import METHOD
 from holdfast.errors import InvalidTypeError, InvalidValueError
 from holdfast.eviction import EvictingStorage
@@ -54,7 +57,7 @@ class StorageOptions(TypedDict, total=False):
     """What keeps it within bounds: ``max_entries``, ``max_bytes``, ``ttl`` in seconds, ``turns``, ``chains``."""
 
 
-StorageChoice: TypeAlias = Storage | str | StorageOptions | None
+StorageChoice: TypeAlias = Storage | str | os.PathLike[str] | StorageOptions | None
 
 _KINDS: dict[str, tuple[Callable[..., Storage], tuple[str, ...]]] = {
     "memory": (InMemoryStorage, ("evict_after_turns",)),
@@ -69,7 +72,7 @@ def compression_from(given: CompressionChoice, protect: Mapping[str, Any], **opt
     if given is None or given is False:
         return None
     if isinstance(given, ContextCompression):
-        _refuse_beside("a ContextCompression of your own", {**protect, **options})
+        _refuse_beside("a ContextCompression of your own", {**protect, "count_text": options["count_text"]})
         return given
     when: dict[str, Any] = {}
     if isinstance(given, Mapping):
@@ -82,7 +85,8 @@ def offloader_from(given: OffloaderChoice, storage: StorageChoice, **options: An
     if given is None or given is False:
         return None
     if isinstance(given, ContextOffloader):
-        _refuse_beside("a ContextOffloader of your own", {"offload_storage": storage, **options})
+        own = {"offload_storage": storage, "count_text": options["count_text"]}
+        _refuse_beside("a ContextOffloader of your own", own)
         return given
     if isinstance(given, OffloadRules):
         given = {rule.name: getattr(given, rule.name) for rule in fields(OffloadRules)}
@@ -101,12 +105,16 @@ def storage_from(given: StorageChoice) -> Storage | None:
 
     None for None.
     """
-    if given is None or isinstance(given, type):
-        # A class is refused by whoever is to use it, with what to write instead.
-        return given
+    if given is None:
+        return None
     if isinstance(given, str):
         return _storage_at(given)
-    return _storage_of(given) if isinstance(given, Mapping) else given
+    if isinstance(given, Mapping):
+        return _storage_of(given)
+    if isinstance(given, type) or not isinstance(given, (Storage, os.PathLike)):
+        got = f"the class {given.__name__}" if isinstance(given, type) else type(given).__name__
+        raise InvalidTypeError(f"offload_storage must have store() and retrieve(), or be {_FORMS}, got {got}")
+    return given if isinstance(given, Storage) else _made(given, FileStorage, given)
 
 
 def known(what: str, given: Mapping[str, Any], allowed: Iterable[str]) -> dict[str, Any]:
@@ -120,14 +128,11 @@ def known(what: str, given: Mapping[str, Any], allowed: Iterable[str]) -> dict[s
 def _parted(given: Mapping[str, Any]) -> tuple[Mapping[str, Any], dict[str, Any]]:
     """Part the options of a method from those that say when it acts."""
     method = given.get("method", METHOD)
-    options = _TYPES.get(method) if isinstance(method, str) else None
+    options = METHODS.get(method) if isinstance(method, str) else None
     if options is not None:
         known(f"compression by {method!r}", given, ("method", *_WHEN, *(option.name for option in fields(options))))
     when = {name: given[name] for name in _WHEN if name in given}
     return {name: value for name, value in given.items() if name not in _WHEN}, when
-
-
-_TYPES: dict[str, type[Truncate] | type[Summarize]] = {"truncate": Truncate, "summarize": Summarize}
 
 
 def _protecting(compressor: Any, protect: Mapping[str, Any]) -> Any:
@@ -139,11 +144,12 @@ def _protecting(compressor: Any, protect: Mapping[str, Any]) -> Any:
     for name, value in said.items():
         if getattr(compressor, name) is not None:
             raise InvalidValueError(f"{name} is given twice: {value!r:.80}, and in compression; leave one of them out")
-    if isinstance(compressor.protect, Mapping):
-        said = {"protect": {"task": True, **compressor.protect}} | said
-    elif compressor.protect is None and compressor.protect_task is None:
+    if compressor.protect is not None:
+        if compressor.protection.task is None:
+            said["protect"] = replace(compressor.protection, task=True)
+    elif compressor.protect_task is None:
         said = {"protect_task": True} | said
-    return replace(compressor, **said)
+    return with_options(compressor, **said)
 
 
 def _refuse_beside(part: str, options: Mapping[str, Any]) -> None:
@@ -152,13 +158,31 @@ def _refuse_beside(part: str, options: Mapping[str, Any]) -> None:
             raise InvalidValueError(f"{name} has no effect beside {part}; give it to that instead")
 
 
+_FORMS = "'memory', a directory, 's3://bucket/prefix', a mapping with kind, or a storage such as InMemoryStorage()"
+
+
 def _storage_at(place: str) -> Storage:
     if place == "memory":
         return InMemoryStorage()
-    if not place.startswith("s3://"):
-        return FileStorage(place)
-    bucket, _, prefix = place.removeprefix("s3://").partition("/")
-    return S3Storage(bucket, prefix)
+    if place.startswith("s3://"):
+        bucket, _, prefix = place.removeprefix("s3://").partition("/")
+        return _made(place, S3Storage, bucket, prefix)
+    if not place or "://" in place:
+        raise InvalidValueError(f"offload_storage must be {_FORMS}, got {place!r:.80}")
+    if (kind := place.lower()) in _KINDS:
+        raise InvalidValueError(
+            f"offload_storage={place!r} could mean two things: write './{place}' for a directory of that name, "
+            f"or a mapping with kind: {kind!r}"
+        )
+    return _made(place, FileStorage, place)
+
+
+def _made(given: object, make: Callable[..., Storage], *options: Any) -> Storage:
+    """Make a storage. What is wrong is told of offload_storage, as its own options were not named."""
+    try:
+        return make(*options)
+    except InvalidValueError as error:
+        raise InvalidValueError(f"offload_storage cannot be {given!r:.80}: {error}") from None
 
 
 def _storage_of(given: Mapping[str, Any]) -> Storage:
@@ -175,4 +199,7 @@ def _storage_of(given: Mapping[str, Any]) -> Storage:
         return storage
     if not isinstance(bounds, Mapping):
         raise InvalidTypeError(f"evict must be a mapping of bounds, got {bounds!r:.80}")
-    return EvictingStorage(storage, **known("evict", bounds, _BOUNDS))
+    evicting = EvictingStorage(storage, **known("evict", bounds, _BOUNDS))
+    if all(bound is None or bound is False for bound in bounds.values()):
+        raise InvalidValueError(f"evict bounds nothing: name at least one of {', '.join(_BOUNDS)}")
+    return evicting

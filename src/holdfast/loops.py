@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import inspect
+import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
-from holdfast.agent_tools import AgentTool, ToolAnswer
-from holdfast.dialects import Dialect, read_result
+from holdfast.agent_tools import AgentTool
+from holdfast.dialects import Dialect, legal_result
+from holdfast.errors import InvalidTypeError
 from holdfast.hooks import (
     AfterInvocation,
     AfterModelCall,
@@ -19,14 +21,14 @@ from holdfast.hooks import (
     HookRegistry,
     Plugin,
 )
-from holdfast.messages import Block, Message, Text, ToolResult
+from holdfast.messages import Message, Text, ToolResult
 
 __all__ = ["ManagedConversation"]
 
 logger = logging.getLogger(__name__)
 
 _Answer = TypeVar("_Answer")
-_NOTHING = Text("[The tool answered nothing.]")
+_NOT_SHOWN = "[Images and documents cannot be shown in a tool's answer here.]"
 
 
 class ManagedConversation:
@@ -56,12 +58,13 @@ class ManagedConversation:
     ) -> _Answer:
         """Return what *send* answers to messages that fit. After an overflow it is called again, with less.
 
-        *usage* takes the reported usage out of an answer, for which ``answer.usage`` or ``answer["usage"]`` is read.
+        *usage* takes the reported usage out of an answer, for which ``answer.usage`` or ``answer["usage"]`` is read. An
+        answer whose usage cannot be read is an answer all the same.
         """
         while True:
             await self._hooks.invoke(BeforeModelCall(self.conversation))
             try:
-                answer = await send(self._dialect.sendable(self.messages))
+                answer = await _awaited(send(self._dialect.sendable(self.messages)))
             except Exception as error:
                 ended = await self._hooks.invoke(AfterModelCall(self.conversation, error=error))
                 if ended.retry:
@@ -69,65 +72,88 @@ class ManagedConversation:
                 if ended.error is error or ended.error is None:
                     raise
                 raise ended.error from error
-            reported = (_usage_of if usage is None else usage)(answer)
+            reported = _reported(answer, usage or _usage_of)
             await self._hooks.invoke(AfterModelCall(self.conversation, usage=reported))
-            return answer
+            return cast("_Answer", answer)
 
     async def call_tool(
-        self, name: str, tool_use_id: str, arguments: Mapping[str, Any], run: Callable[[str, Mapping[str, Any]], Any]
+        self,
+        name: str,
+        tool_use_id: str,
+        arguments: Mapping[str, Any] | str,
+        run: Callable[[str, Mapping[str, Any]], Any],
     ) -> Any:
         """Return the result of a tool as the provider wants it; what the tool raises is an error that the model reads.
 
         It is a message of its own for OpenAI, and a block for the next message of the user for Anthropic and Converse.
-        *run* gets the name and the arguments of every tool but those of `agent_tools`, and may be async.
+        *arguments* may be JSON text, as OpenAI sends it. *run* gets the name and the arguments of every tool but those
+        of `agent_tools`, and may be async.
         """
-        if (own := self._own_tools.get(name)) is not None:
-            return self._written(_answered(tool_use_id, await own.run(self.conversation, arguments), self._dialect))
-        result = await self._run(run, name, arguments)
+        if not isinstance(tool_use_id, str) or not tool_use_id:
+            raise InvalidTypeError(f"tool_use_id must be the id of the model's call, got {tool_use_id!r:.80}")
+        result = await self._result_of(name, arguments, run)
         given = self._written(replace(result, tool_use_id=tool_use_id))
+        if name in self._own_tools:
+            return _sendable_result(given, self._dialect)
         event = AfterToolCall(self.conversation, name, tool_use_id, given)
-        return (await self._hooks.invoke(event)).result
+        return _sendable_result((await self._hooks.invoke(event)).result, self._dialect)
 
     async def end(self) -> None:
         """Say that the agent is done with what the user asked."""
         await self._hooks.invoke(AfterInvocation(self.conversation))
 
-    async def _run(self, run: Callable[[str, Mapping[str, Any]], Any], name: str, arguments: Any) -> ToolResult:
+    async def _result_of(self, name: str, arguments: Any, run: Callable[[str, Mapping[str, Any]], Any]) -> ToolResult:
         try:
-            result = run(name, arguments)
-            result = await result if inspect.isawaitable(result) else result
+            given = _read_arguments(arguments)
+            if (own := self._own_tools.get(name)) is not None:
+                answer = await own.run(self.conversation, given)
+                return ToolResult("", answer.blocks, is_error=answer.is_error)
+            return legal_result(await _awaited(run(name, given)), self._dialect)
         except Exception as error:
             # As frameworks do: the model can try something else.
-            logger.warning("the tool %s failed: %r", name, error)
-            return ToolResult("", (Text(f"Error: {type(error).__name__}: {error}"),), is_error=True)
-        given = read_result(result, self._dialect).result
-        # Providers refuse a text that is blank.
-        return replace(given, content=tuple(map(_spoken, given.content)) or (_NOTHING,))
+            logger.warning("the tool %s failed: %s", name, type(error).__name__, exc_info=True)
+            return ToolResult("", (Text(f"Error: {type(error).__name__}: {_described(error)}"),), is_error=True)
 
     def _written(self, result: ToolResult) -> Any:
         wire = self._dialect.write(Message("user", (result,)))[0]
-        return _with_plain_text(wire) if self._dialect.name == "openai" else wire["content"][0]
+        return wire if self._dialect.name == "openai" else wire["content"][0]
 
 
-def _spoken(block: Block) -> Block:
-    return _NOTHING if isinstance(block, Text) and not block.text.strip() else block
+async def _awaited(value: Any) -> Any:
+    return await value if inspect.isawaitable(value) else value
 
 
-def _with_plain_text(message: dict[str, Any]) -> dict[str, Any]:
-    """Return a message whose content is text rather than a list of texts: many servers take no other."""
-    parts = message["content"]
-    if isinstance(parts, str) or not all(part.get("type") == "text" for part in parts):
-        return message
-    return {**message, "content": "\n".join(part["text"] for part in parts)}
+def _read_arguments(arguments: Any) -> Any:
+    """Return what a model sent as arguments, which need not be what was asked for."""
+    given = json.loads(arguments or "{}") if isinstance(arguments, str) else arguments
+    if not isinstance(given, Mapping):
+        raise InvalidTypeError(f"the arguments must be a JSON object, got {type(given).__name__}")
+    return given
 
 
-def _answered(tool_use_id: str, answer: ToolAnswer, dialect: Dialect) -> ToolResult:
-    blocks: tuple[Block, ...] = answer.blocks
-    if dialect.name == "openai" and answer.media:
-        # A tool's message takes text only.
-        blocks = (Text(f"{answer.text}\n[Images and documents cannot be shown in a tool's answer here.]"),)
-    return ToolResult(tool_use_id, blocks, is_error=answer.is_error)
+def _sendable_result(given: Any, dialect: Dialect) -> Any:
+    """Return a result as its provider takes it: OpenAI's is a message with text, and nothing but text."""
+    if dialect.name != "openai" or not isinstance(given["content"], list):
+        return given
+    texts = [part["text"] if part.get("type") == "text" else _NOT_SHOWN for part in given["content"]]
+    return {**given, "content": "\n".join(texts)}
+
+
+def _reported(answer: Any, usage: Callable[[Any], Any]) -> Any:
+    try:
+        return usage(answer)
+    except Exception:
+        # The answer was paid for; without its usage, tokens are estimated as before.
+        logger.warning("the usage of an answer could not be read", exc_info=True)
+        return None
 
 
 def _usage_of(answer: Any) -> Any:
     return answer.get("usage") if isinstance(answer, Mapping) else getattr(answer, "usage", None)
+
+
+def _described(error: Exception) -> str:
+    try:
+        return str(error)
+    except Exception:
+        return "(it cannot be described)"

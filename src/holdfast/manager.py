@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from holdfast.agent_tools import AgentTool
 from holdfast.compression import ContextCompression, pin_message
@@ -49,6 +49,9 @@ class ContextManager:
     managed one. What is wrong or has no effect is an error here, not later.
     """
 
+    speaks: ClassVar[str | None] = None
+    """The dialect, unless *dialect* is given."""
+
     def __init__(
         self,
         strategy: str | None = None,
@@ -64,12 +67,13 @@ class ContextManager:
         include_pin_tool: bool = True,
         dialect: str | None = None,
         count_text: Callable[[str], int] | None = None,
-        plugins: Iterable[Plugin] = (),
+        plugins: Iterable[Plugin] | None = (),
     ) -> None:
         is_auto = _is_auto(strategy)
+        dialect = self.speaks if dialect is None else dialect
         self.strategy = strategy
         self.dialect = None if dialect is None else dialect_named(dialect)
-        given = tuple(plugins)
+        given = _checked_plugins(plugins)
         shared: dict[str, Any] = {"dialect": dialect, "count_text": count_text}
         protect = {"protect_first": protect_first, "protect_last": protect_last, "protect_task": protect_task}
         asked = {**protect, "window": window, "reserved": reserved}
@@ -79,7 +83,7 @@ class ContextManager:
         _refuse_without("offloader", offloader, {"offload_storage": offload_storage})
         self.compression = compression_from(compression, protect, window=window, **shared)
         self.offloader = offloader_from(offloader, offload_storage, **shared)
-        self.plugins = _others(given)
+        self.plugins = tuple(part for part in given if not isinstance(part, (ContextCompression, ContextOffloader)))
         self._window, self._reserved = _checked_limits(window, reserved)
         if not isinstance(include_pin_tool, bool):
             raise InvalidTypeError(f"include_pin_tool must be True or False, got {include_pin_tool!r:.80}")
@@ -91,8 +95,8 @@ class ContextManager:
         """Make one from plain data, as YAML or JSON hold it: a mapping of the options."""
         if not isinstance(config, Mapping):
             raise InvalidTypeError(f"config must be a mapping of options, got {type(config).__name__}")
-        allowed = [name for name in inspect.signature(ContextManager.__init__).parameters if name != "self"]
-        return cls(**known("the context manager", config, allowed))
+        inherited, own = inspect.signature(ContextManager).parameters, inspect.signature(cls).parameters
+        return cls(**known("the context manager", config, inherited | own))
 
     @property
     def agent_tools(self) -> tuple[AgentTool, ...]:
@@ -110,7 +114,7 @@ class ContextManager:
         messages: list[Any],
         *,
         system_prompt: Any = None,
-        tool_specs: Sequence[Any] = (),
+        tool_specs: Sequence[Any] | None = None,
         model: str = "",
         window: int | None = None,
     ) -> ManagedConversation:
@@ -122,9 +126,14 @@ class ContextManager:
             raise InvalidValueError(
                 "say which messages the loop speaks: ContextManager(…, dialect='openai'), 'anthropic' or 'converse'"
             )
-        conversation = Conversation(messages, system_prompt, model=model)
-        conversation.tool_specs = [*tool_specs, *(tool.spec(self.dialect.name) for tool in self.agent_tools)]
-        conversation.window, conversation.reserved = self.limits_for(model, window=window)
+        if None not in (window, self._window):
+            raise InvalidValueError(f"window is given twice: {window}, and {self._window} to the manager")
+        specs = [
+            *_checked_specs(tool_specs, self.agent_tools),
+            *(tool.spec(self.dialect.name) for tool in self.agent_tools),
+        ]
+        found, reserved = self.limits_for(model, window=window)
+        conversation = Conversation(messages, system_prompt, specs, model, found, reserved)
         self.own(conversation)
         return ManagedConversation(conversation, self, self.dialect, self.agent_tools)
 
@@ -135,10 +144,10 @@ class ContextManager:
                 "this ContextManager belongs to another conversation already; "
                 "make one for each, with one storage if you like"
             )
-        self._conversation = conversation
-        for part in (self.compression, self.offloader):
+        for part in (self.offloader, self.compression):
             if part is not None:
                 part.own(conversation)
+        self._conversation = conversation
 
     def limits_for(self, model: str, *, window: int | None = None, answer: int | None = None) -> tuple[int | None, int]:
         """Return how many tokens a model takes, None if nobody knows, and how many of them are for its answer.
@@ -146,10 +155,11 @@ class ContextManager:
         What this manager was told comes first, then *window* and *answer*, which the model says of itself, then what is
         known of well-known models.
         """
+        _checked_limits(window, answer if window is None else None)
         listed = limits_of(model)
         found = self._window or window or (listed.window if listed else None)
         if self._reserved is not None or found is None:
-            return found, self._reserved or 0
+            return _checked_limits(found, ANSWER_TOKENS if self._reserved is None else self._reserved)
         if answer is not None:
             return found, min(answer, found // _LARGEST_SHARE_FOR_ANSWER)
         longest = listed.answer if listed and listed.answer else ANSWER_TOKENS
@@ -202,17 +212,37 @@ def _refuse_without(part: str, choice: Any, options: Mapping[str, Any]) -> None:
             raise InvalidValueError(f"{name} has no effect without {part}; add {part}=True, or leave it out")
 
 
-def _others(plugins: Sequence[Any]) -> tuple[Plugin, ...]:
-    for plugin in plugins:
+def _checked_plugins(plugins: Iterable[Plugin] | None) -> tuple[Plugin, ...]:
+    if plugins is not None and (isinstance(plugins, (str, Mapping)) or not isinstance(plugins, Iterable)):
+        raise InvalidTypeError(f"plugins must be a list of plugins, got {plugins!r:.80}")
+    given = tuple(plugins or ())
+    for plugin in given:
         if isinstance(plugin, type) or not callable(getattr(plugin, "register_hooks", None)):
             raise InvalidTypeError(f"plugins must have register_hooks(registry), got {plugin!r:.80}")
-    return tuple(plugin for plugin in plugins if not isinstance(plugin, (ContextCompression, ContextOffloader)))
+        if isinstance(plugin, ContextManager):
+            raise InvalidTypeError("plugins holds a ContextManager; one conversation needs one")
+    return given
 
 
-def _checked_limits(window: int | None, reserved: int | None) -> tuple[int | None, int | None]:
+_Tokens = TypeVar("_Tokens", int, "int | None")
+
+
+def _checked_limits(window: int | None, reserved: _Tokens) -> tuple[int | None, _Tokens]:
     """Return what was given, refused as a conversation would refuse it."""
-    if reserved is not None and window is None:
-        Conversation([], reserved=reserved)
-    else:
-        Conversation([], window=window, reserved=reserved or 0)
+    Conversation([], window=window, reserved=reserved or 0)
     return window, reserved
+
+
+def _checked_specs(tool_specs: Sequence[Any] | None, own: Sequence[AgentTool]) -> Sequence[Any]:
+    if tool_specs is not None and not isinstance(tool_specs, (list, tuple)):
+        raise InvalidTypeError(f"tool_specs must be a list of tools, got {tool_specs!r:.80}")
+    names = {tool.name for tool in own}
+    for spec in tool_specs or ():
+        parts = (spec, *(spec.get(key) for key in ("function", "toolSpec"))) if isinstance(spec, Mapping) else ()
+        taken = names & {part.get("name") for part in parts if isinstance(part, Mapping)}
+        if taken:
+            raise InvalidValueError(
+                f"there are two tools called {taken.pop()}: the loop's and the manager's; rename the loop's, or use "
+                "include_pin_tool=False or offloader={'include_retrieval_tool': False}"
+            )
+    return tool_specs or ()

@@ -10,12 +10,13 @@ from holdfast.budget import Budget
 from holdfast.compression.plans import Plan
 from holdfast.compression.summarize import Summarize
 from holdfast.compression.truncate import Truncate
+from holdfast.defaults import METHOD
 from holdfast.errors import InvalidTypeError, InvalidValueError
 from holdfast.history import History
 
-__all__ = ["CompressionConfig", "Compressor", "compressor_from"]
+__all__ = ["METHODS", "CompressionConfig", "Compressor", "compressor_from"]
 
-_METHODS: dict[str, type[Truncate] | type[Summarize]] = {"truncate": Truncate, "summarize": Summarize}
+METHODS: dict[str, type[Truncate] | type[Summarize]] = {"truncate": Truncate, "summarize": Summarize}
 
 
 class Compressor(Protocol):
@@ -41,12 +42,12 @@ CompressionConfig: TypeAlias = bool | str | Mapping[str, Any] | Truncate | Summa
 def compressor_from(config: CompressionConfig) -> Compressor:
     """Return the compressor for True, a method's name, a mapping of options with ``method``, or one made already."""
     if config is True:
-        return Truncate()
+        config = METHOD
     if isinstance(config, str):
         return _method(config)()
     if isinstance(config, Mapping):
         options = dict(config)
-        method = _method(options.pop("method", "truncate"))
+        method = _method(options.pop("method", METHOD))
         return method(**_known(method, options))
     if _is_compressor(config):
         return cast(Compressor, config)
@@ -62,9 +63,9 @@ def _is_compressor(config: Any) -> bool:
 
 
 def _method(name: Any) -> type[Truncate] | type[Summarize]:
-    if isinstance(name, str) and name in _METHODS:
-        return _METHODS[name]
-    raise InvalidValueError(f"compression method must be one of {', '.join(map(repr, _METHODS))}, got {name!r:.80}")
+    if isinstance(name, str) and name in METHODS:
+        return METHODS[name]
+    raise InvalidValueError(f"compression method must be one of {', '.join(map(repr, METHODS))}, got {name!r:.80}")
 
 
 def _known(method: type[Truncate] | type[Summarize], options: dict[str, Any]) -> dict[str, Any]:

@@ -2,22 +2,45 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from holdfast.compression.protection import Protection
 from holdfast.errors import InvalidTypeError, InvalidValueError
 
-__all__ = ["check_window_size", "protection_of"]
+__all__ = ["check_flag", "check_messages", "check_told", "is_async", "protection_of", "with_options"]
+
+_Compressor = TypeVar("_Compressor")
 
 
-def check_window_size(window_size: object) -> None:
+def check_flag(name: str, flag: object) -> None:
+    """Refuse anything but True and False, above all the word "false", which would mean True."""
+    if not isinstance(flag, bool):
+        raise InvalidTypeError(f"{name} must be True or False, got {flag!r:.80}")
+
+
+def check_messages(name: str, count: object) -> None:
     """Refuse anything but a number of messages, 0 or more."""
-    if not isinstance(window_size, int) or isinstance(window_size, bool):
-        raise InvalidTypeError(f"window_size must be a number of messages, got {type(window_size).__name__}")
-    if window_size < 0:
-        raise InvalidValueError(f"window_size must be 0 or more, got {window_size}")
+    if not isinstance(count, int) or isinstance(count, bool):
+        raise InvalidTypeError(f"{name} must be a number of messages, got {type(count).__name__}")
+    if count < 0:
+        raise InvalidValueError(f"{name} must be 0 or more, got {count}")
+
+
+def check_told(name: str, told: object) -> None:
+    """Refuse what cannot be called, or would have to be awaited."""
+    if told is not None and not callable(told):
+        raise InvalidTypeError(f"{name} must be callable, got {type(told).__name__}")
+    if is_async(told):
+        raise InvalidTypeError(f"{name} must be a plain function, got an async one, which nobody would await")
+
+
+def is_async(given: Any) -> bool:
+    """Say whether *given* is an async function, or an object that is called like one."""
+    return inspect.iscoroutinefunction(given) or inspect.iscoroutinefunction(getattr(given, "__call__", None))  # noqa: B004
 
 
 def protection_of(protect: Any, named: Mapping[str, Any], *, usually: Protection) -> Protection:
@@ -37,3 +60,13 @@ def protection_of(protect: Any, named: Mapping[str, Any], *, usually: Protection
     if not isinstance(protect, Protection):
         raise InvalidTypeError(f"protect must be Protection(first=…, last=…), got {type(protect).__name__}")
     return protect
+
+
+def with_options(compressor: _Compressor, **changes: Any) -> _Compressor:
+    """Return a compressor with some options changed, whatever its own class takes to be made."""
+    changed = copy(compressor)
+    vars(changed).pop("protection", None)
+    for name, value in changes.items():
+        object.__setattr__(changed, name, value)
+    changed.__post_init__()  # type: ignore[attr-defined]
+    return changed

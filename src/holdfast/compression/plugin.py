@@ -10,11 +10,12 @@ from typing import Any
 
 from holdfast.budget import Budget, require_share
 from holdfast.compression.config import CompressionConfig, Compressor, compressor_from
+from holdfast.compression.options import check_told
 from holdfast.compression.plans import Plan
 from holdfast.compression.window import MOST_RETRIES, ContextWindow
 from holdfast.defaults import TRIGGER
 from holdfast.dialects import dialect_named
-from holdfast.errors import ContextOverflowError, InvalidTypeError, InvalidValueError
+from holdfast.errors import ContextOverflowError, InvalidValueError
 from holdfast.hooks import AfterInvocation, AfterModelCall, BeforeModelCall, Conversation, HookRegistry
 from holdfast.overflow import is_context_overflow
 from holdfast.tokens import Calibration
@@ -51,8 +52,7 @@ class ContextCompression:
     ) -> None:
         self.compressor: Compressor = compressor_from(compression)
         for name, given in (("count_text", count_text), ("on_reduction", on_reduction)):
-            if given is not None and not callable(given):
-                raise InvalidTypeError(f"{name} must be callable, got {type(given).__name__}")
+            check_told(name, given)
         self.window = ContextWindow(
             trigger=_trigger(proactive),
             low_water=low_water,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from holdfast.cuts import opens_a_turn
 from holdfast.errors import InvalidTypeError, InvalidValueError
 from holdfast.history import History, Unit
-from holdfast.messages import Message
+from holdfast.messages import Message, Text
 
 __all__ = ["Protection", "survives_compression"]
 
@@ -19,21 +19,27 @@ class Protection:
     """The *first* and the *last* so many messages are kept, and all that are pinned, each with its whole tool pair.
 
     System messages are kept too, and the latest message. With *task*, the first message of the user stays, which says
-    what all is about, and with *current_request* the latest one, however many tools were called since.
+    what all is about; a `ContextManager` takes None for True. With *current_request*, the latest of the user stays,
+    however many tools were called since. Up to *in_a_row* messages of the user count as one, as far as they fit.
     """
 
     first: int = 0
     last: int = 0
-    task: bool = False
+    task: bool | None = None
     current_request: bool = True
+    in_a_row: int = 5
 
     def __post_init__(self) -> None:
-        for name, value in (("protect_first", self.first), ("protect_last", self.last)):
+        for name, value, least in (
+            ("protect_first", self.first, 0),
+            ("protect_last", self.last, 0),
+            ("in_a_row", self.in_a_row, 1),
+        ):
             if not isinstance(value, int) or isinstance(value, bool):
                 raise InvalidTypeError(f"{name} must be a number of messages, got {type(value).__name__}")
-            if value < 0:
-                raise InvalidValueError(f"{name} must be 0 or more, got {value}; to protect both ends, set both")
-        for name, flag in (("protect_task", self.task), ("current_request", self.current_request)):
+            if value < least:
+                raise InvalidValueError(f"{name} must be {least} or more, got {value}; to protect both ends, set both")
+        for name, flag in (("protect_task", self.task or False), ("current_request", self.current_request)):
             if not isinstance(flag, bool):
                 raise InvalidTypeError(f"{name} must be True or False, got {flag!r:.80}")
 
@@ -43,28 +49,48 @@ class Protection:
         given = (index for index, message in enumerate(history.messages) if message.made_as is None)
         first = islice(given, min(self.first, len(history)))
         kept = {history.unit_at(index) for index in (*history.kept, *first)}
-        return kept | _request(history, range(len(history))) if self.task else kept
+        return kept | _request(history, range(len(history)), self.in_a_row) if self.task else kept
 
     def recent_units(self, history: History, *, at_least: int = 1) -> set[Unit]:
         """Return the units at the end that stay; only when nothing else helps are results in them shortened."""
         latest = _units_of(history, len(history) - max(self.last, at_least), len(history))
         if not (self.current_request and at_least):
             return latest
-        return latest | _request(history, reversed(range(len(history))))
+        backwards = range(len(history) - 1, -1, -1)
+        return latest | _request(history, backwards, self.in_a_row) | _words_beside_results(history, backwards)
 
 
 def survives_compression(messages: Sequence[Message], index: int, protection: Protection) -> bool:
     """Say whether the message at *index* stays, whatever happens: for itself, or as part of a protected tool pair."""
-    history = History.of(messages)
+    history, protection = History.of(messages), replace(protection, in_a_row=1)
     unit = history.unit_at(range(len(messages))[index])
     return unit in protection.kept_units(history) or unit in protection.recent_units(history)
 
 
-def _request(history: History, indices: Iterable[int]) -> set[Unit]:
-    """Return the unit of the first of these messages with which a user opened a turn, if one did."""
+def _request(history: History, indices: Iterable[int], most: int) -> set[Unit]:
+    """Return the units of the first of these messages in which the user speaks: a request may be several in a row."""
+    units: set[Unit] = set()
     for index in indices:
         message = history.messages[index]
+        if message.role == "system":
+            continue
         if opens_a_turn(message) and message.made_as is None:
+            units.add(history.unit_at(index))
+        if units and (not opens_a_turn(message) or len(units) == most):
+            break
+    return units
+
+
+def _words_beside_results(history: History, indices: Iterable[int]) -> set[Unit]:
+    """Return the unit of the first of these messages that holds words of the user beside results of tools.
+
+    There they stand when a user interrupts, where the results have to come first.
+    """
+    for index in indices:
+        message = history.messages[index]
+        if opens_a_turn(message):
+            break
+        if any(isinstance(block, Text) and block.text.strip() for block in message.blocks) and message.role == "user":
             return {history.unit_at(index)}
     return set()
 

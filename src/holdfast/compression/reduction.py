@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from holdfast.budget import Budget
 from holdfast.compression.draft import Draft, bridge, unreasoned
@@ -24,18 +25,25 @@ class Reduction:
         self, history: History, protection: Protection, *, shortens: bool = True, keeps_latest: bool = True
     ) -> None:
         self._history = history
+        self._protection = protection
         self._shortens = shortens
-        self._kept = protection.kept_units(history)
-        self._recent = protection.recent_units(history, at_least=int(keeps_latest)) - self._kept
+        self._at_least = int(keeps_latest)
         self.draft = Draft(history)
-        self._old = [unit for unit in history.units() if unit not in self._kept and unit not in self._recent]
+        self._protect(protection)
+
+    def _protect(self, protection: Protection) -> None:
+        self._kept = protection.kept_units(self._history)
+        self._recent = protection.recent_units(self._history, at_least=self._at_least) - self._kept
+        self._old = [unit for unit in self._history.units() if unit not in self._kept and unit not in self._recent]
         self._next = 0
 
     def make_room(self, budget: Budget) -> None:
-        """Shorten the results of what stays for being recent, if without that even nothing else would fit.
+        """If what stays would not fit by itself, protect less of what a user said in a row, then shorten results in it.
 
         Else all that is old would leave in vain. A quarter of what there is room for is left to it.
         """
+        if self._tokens_that_stay() > budget.limit:
+            self._protect(replace(self._protection, in_a_row=1))
         floor = self._tokens_that_stay()
         if floor > budget.limit:
             for_old = min(self.draft.tokens - floor, budget.target // 4)

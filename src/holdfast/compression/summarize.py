@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from holdfast.budget import Budget
 from holdfast.compression.extractive import extractive_summary
-from holdfast.compression.options import check_window_size, protection_of
+from holdfast.compression.options import check_flag, check_messages, protection_of
 from holdfast.compression.plans import Plan
 from holdfast.compression.protection import Protection
 from holdfast.compression.reduction import Reduction
@@ -29,7 +29,7 @@ __all__ = ["Summarize", "Summarizer", "summary_in"]
 
 logger = logging.getLogger(__name__)
 
-Summarizer: TypeAlias = Callable[[SummaryRequest], Awaitable[str]]
+Summarizer: TypeAlias = Callable[[SummaryRequest], "Awaitable[str] | str"]
 
 _TAGS = re.compile(r"\s*<summary>\n?(.*?)\n?</summary>\s*", re.DOTALL)
 _SHARE_FOR_SUMMARY = 0.1
@@ -46,9 +46,10 @@ class Summarize:
     0.3 means that each summary replaces at least the oldest 30 % of them, and more if that does not free enough tokens.
     An earlier summary is handed to the summarizer as what is known so far, and replaced.
 
-    *summarizer* is any async callable from a `SummaryRequest` to text, or a framework's model; without one, an
-    extractive summary is made on the spot. If it fails, answers nothing or takes longer than *timeout* seconds, the
-    history is truncated instead, and that is said. *preserve_recent_messages* is another name for *protect_last*.
+    *summarizer* is any async callable from a `SummaryRequest` to text, or a framework's model; a plain function does
+    too, but all else waits for it. Without one, an extractive summary is made on the spot. If it fails, answers nothing
+    or takes longer than *timeout* seconds, the history is truncated instead, and that is said.
+    *preserve_recent_messages* is another name for *protect_last*.
     """
 
     summary_ratio: float = 0.3
@@ -73,8 +74,10 @@ class Summarize:
             raise InvalidTypeError("summarization_system_prompt must be a string")
         if not isinstance(self.timeout, (int, float)) or isinstance(self.timeout, bool) or not self.timeout > 0:
             raise InvalidValueError(f"timeout must be a number of seconds above 0, got {self.timeout!r:.80}")
-        if self.window_size is not None:
-            check_window_size(self.window_size)
+        for name in ("window_size", "preserve_recent_messages"):
+            if (count := getattr(self, name)) is not None:
+                check_messages(name, count)
+        check_flag("shorten_results", self.shorten_results)
         object.__setattr__(self, "summarizer", as_summarizer(self.summarizer))
         _ = self.protection
 
@@ -159,9 +162,7 @@ class Summarize:
         if self.summarizer is None:
             return _extracted(request)
         answer = self.summarizer(request)
-        if not inspect.isawaitable(answer):
-            raise InvalidTypeError(f"a summarizer must be async; {self.summarizer!r} answered without being awaited")
-        text = await _within(self.timeout, answer)
+        text = await _within(self.timeout, answer) if inspect.isawaitable(answer) else answer
         if not isinstance(text, str) or not _untagged(text):
             raise InvalidValueError(f"the summarizer answered nothing to use: {text!r:.80}")
         return text

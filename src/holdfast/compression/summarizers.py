@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from holdfast.compression.options import is_async
 from holdfast.compression.summary_request import SummaryRequest
 from holdfast.errors import InvalidTypeError
 
 __all__ = ["as_summarizer"]
 
 
-def as_summarizer(given: Any) -> Callable[[SummaryRequest], Awaitable[str]] | None:
-    """Return *given* as a summarizer: an async callable as it is, a model that streams in Converse's form wrapped."""
+def as_summarizer(given: Any) -> Callable[[SummaryRequest], Awaitable[str] | str] | None:
+    """Return *given* as a summarizer: a callable as it is, a model that streams in Converse's form wrapped."""
     if given is None or isinstance(given, _StreamingModel):
         return given
-    if callable(given) and not (hasattr(given, "stream") and not _is_async(given)):
-        summarizer: Callable[[SummaryRequest], Awaitable[str]] = given
+    if callable(given) and not (hasattr(given, "stream") and not is_async(given)):
+        summarizer: Callable[[SummaryRequest], Awaitable[str] | str] = given
         return summarizer
     if hasattr(given, "stream"):
         return _StreamingModel(given)
     raise InvalidTypeError(
         f"summarizer must be an async callable or a model with a stream method, got {type(given).__name__}"
     )
-
-
-def _is_async(given: Any) -> bool:
-    return inspect.iscoroutinefunction(given) or inspect.iscoroutinefunction(getattr(given, "__call__", None))  # noqa: B004
 
 
 class _StreamingModel:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from holdfast.budget import Budget
-from holdfast.compression.options import check_window_size, protection_of
+from holdfast.compression.options import check_flag, check_messages, protection_of
 from holdfast.compression.plans import Plan
 from holdfast.compression.protection import Protection
 from holdfast.compression.reduction import Reduction
@@ -32,7 +32,8 @@ class Truncate:
     shorten_results: bool = True
 
     def __post_init__(self) -> None:
-        check_window_size(self.window_size)
+        check_messages("window_size", self.window_size)
+        check_flag("shorten_results", self.shorten_results)
         _ = self.protection
 
     @cached_property

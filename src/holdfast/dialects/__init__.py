@@ -5,6 +5,7 @@ from __future__ import annotations
 from holdfast.dialects.anthropic import Anthropic
 from holdfast.dialects.converse import Converse
 from holdfast.dialects.detection import dialect_named, dialect_of
+from holdfast.dialects.legal_results import legal_result
 from holdfast.dialects.openai import OpenAI
 from holdfast.dialects.protocol import Dialect
 from holdfast.dialects.results import GivenResult, read_result
@@ -18,6 +19,7 @@ __all__ = [
     "OpenAI",
     "dialect_named",
     "dialect_of",
+    "legal_result",
     "read_result",
     "sendable",
 ]
