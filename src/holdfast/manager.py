@@ -229,7 +229,7 @@ _Tokens = TypeVar("_Tokens", int, "int | None")
 
 def _checked_limits(window: int | None, reserved: _Tokens) -> tuple[int | None, _Tokens]:
     """Return what was given, refused as a conversation would refuse it."""
-    Conversation([], window=window, reserved=reserved or 0)
+    Conversation([], window=window, reserved=0 if reserved is None else reserved)
     return window, reserved
 
 

@@ -39,7 +39,8 @@ class Protection:
                 raise InvalidTypeError(f"{name} must be a number of messages, got {type(value).__name__}")
             if value < least:
                 raise InvalidValueError(f"{name} must be {least} or more, got {value}; to protect both ends, set both")
-        for name, flag in (("protect_task", self.task or False), ("current_request", self.current_request)):
+        task = False if self.task is None else self.task
+        for name, flag in (("protect_task", task), ("current_request", self.current_request)):
             if not isinstance(flag, bool):
                 raise InvalidTypeError(f"{name} must be True or False, got {flag!r:.80}")
 

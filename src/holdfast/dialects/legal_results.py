@@ -41,7 +41,7 @@ def _legal(block: Block, dialect: Dialect) -> Block:
 
 def _is_plain(value: Any) -> bool:
     try:
-        return json.loads(json.dumps(value, allow_nan=False)) == value
+        return bool(json.loads(json.dumps(value, allow_nan=False)) == value)
     except (TypeError, ValueError, RecursionError):
         return False
 

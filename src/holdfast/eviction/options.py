@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from holdfast.errors import InvalidTypeError
-from holdfast.eviction.policies import Chains, LeastRecentlyUsed, Policy, TimeToLive, TurnsToLive
+from holdfast.eviction.policies import Chains, LeastRecentlyUsed, Policy, TimeToLive, TurnsToLive, require_seconds
 from holdfast.storage.protocols import Storage, SupportsDelete, offers
 
 __all__ = ["able_to_delete", "checked_policies", "short_forms", "with_policies_of"]
@@ -20,9 +20,13 @@ def short_forms(
     if max_entries is not None or max_bytes is not None:
         yield LeastRecentlyUsed(max_entries=max_entries, max_bytes=max_bytes)
     if ttl is not None:
-        yield TimeToLive(seconds=ttl.total_seconds() if isinstance(ttl, timedelta) else ttl)
+        seconds = ttl.total_seconds() if isinstance(ttl, timedelta) else ttl
+        require_seconds("ttl in seconds", seconds)
+        yield TimeToLive(seconds=seconds)
     if turns is not None:
         yield TurnsToLive(turns=turns)
+    if not isinstance(chains, bool):
+        raise InvalidTypeError(f"chains must be True or False, got {chains!r:.80}")
     if chains:
         yield Chains()
 

@@ -33,6 +33,7 @@ __all__ = [
     "Policy",
     "TimeToLive",
     "TurnsToLive",
+    "require_seconds",
 ]
 
 
@@ -116,8 +117,7 @@ class TimeToLive:
     heeds_stores: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.seconds, (int, float)) or isinstance(self.seconds, bool) or not self.seconds > 0:
-            raise InvalidValueError(f"seconds must be a positive number, got {self.seconds!r}")
+        require_seconds("seconds", self.seconds)
         if self.since not in ("stored", "use"):
             raise InvalidValueError(f"since must be 'stored' or 'use', got {self.since!r}")
 
@@ -229,3 +229,9 @@ class Chains:
     def quiet_until(self, entries: Candidates) -> float:
         """Return forever."""
         return inf
+
+
+def require_seconds(name: str, value: object) -> None:
+    """Refuse anything but a number above 0."""
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not value > 0:
+        raise InvalidValueError(f"{name} must be a positive number, got {value!r:.80}")

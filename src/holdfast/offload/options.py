@@ -65,9 +65,11 @@ class OffloadRules:
         if self.thresholds is not None and not isinstance(self.thresholds, Mapping):
             raise InvalidTypeError(f"thresholds must map tools to tokens, got {type(self.thresholds).__name__}")
         for tool, tokens in (self.thresholds or {}).items():
+            if not isinstance(tool, str):
+                raise InvalidTypeError(f"thresholds must map tools' names to tokens, got the name {tool!r:.80}")
             if tokens is not None:
                 _require_tokens(f"thresholds[{tool!r}]", tokens)
-        is_list = isinstance(self.exclude, Collection) and not isinstance(self.exclude, str)
+        is_list = isinstance(self.exclude, Collection) and not isinstance(self.exclude, (str, bytes, Mapping))
         if not is_list or not all(isinstance(name, str) for name in self.exclude):
             raise InvalidTypeError(f"exclude must be a list of tools' names, got {self.exclude!r:.80}")
         for tool in self.exclude:

@@ -61,8 +61,10 @@ class FileStorage:
         if not isinstance(artifact_dir, (str, os.PathLike)):
             raise InvalidTypeError(f"artifact_dir must be a path, got {type(artifact_dir).__name__}")
         self._artifact_dir = os.fspath(artifact_dir)
-        if not self._artifact_dir or "\0" in self._artifact_dir:
+        if not isinstance(self._artifact_dir, str) or not self._artifact_dir or "\0" in self._artifact_dir:
             raise InvalidValueError(f"artifact_dir must be a path such as './artifacts', got {artifact_dir!r}")
+        if not isinstance(fsync, bool):
+            raise InvalidTypeError(f"fsync must be True or False, got {fsync!r:.80}")
         self._sandbox = sandbox
         self._fsync = fsync
         self._clock = clock

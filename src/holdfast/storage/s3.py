@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakValueDictionary
 
-from holdfast.errors import InvalidValueError, NotFoundError, StorageError
+from holdfast.errors import InvalidTypeError, InvalidValueError, NotFoundError, StorageError
 from holdfast.extras import require_extra
 from holdfast.storage.checks import check_range, check_reference, check_store, check_touch
 from holdfast.storage.names import may_be_artifact, parse_stem, safe_key
@@ -66,6 +66,9 @@ class S3Storage:
     ) -> None:
         if not isinstance(bucket, str) or not _BUCKET.fullmatch(bucket):
             raise InvalidValueError(f"bucket must be the bare name of a bucket, such as 'my-agents', got {bucket!r}")
+        for name, text in (("prefix", prefix), ("region_name", region_name), ("endpoint_url", endpoint_url)):
+            if not isinstance(text, str) and (text is not None or name == "prefix"):
+                raise InvalidTypeError(f"{name} must be a string, got {text!r:.80}")
         if endpoint_url is not None and not endpoint_url.startswith(("http://", "https://")):
             raise InvalidValueError(f"endpoint_url must start with http:// or https://, got {endpoint_url!r}")
         require_extra("boto3", extra="s3")
