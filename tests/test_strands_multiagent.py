@@ -11,6 +11,7 @@ import pytest
 strands = pytest.importorskip("strands")
 
 from strands import Agent, tool  # noqa: E402
+from strands.hooks import BeforeToolCallEvent  # noqa: E402
 from strands.multiagent import GraphBuilder, Swarm  # noqa: E402
 
 from holdfast import FileStorage, InMemoryStorage, ScopedStorage  # noqa: E402
@@ -145,12 +146,102 @@ async def test_a_graph_runs_twice(shared):
 
 async def test_several_agents_work_at_the_same_time_in_one_loop(shared):
     def script(name: str) -> list[Any]:
-        return [step for n in range(6) for step in (Call("read_log", {"name": f"{name}-{n}"}), read_back(2))]
+        return [step for n in range(3) for step in (Call("read_log", {"name": f"{name}-{n}"}), read_back(2))]
 
     agents = [agent(f"agent-{number}", script(f"log-{number}"), shared) for number in range(8)]
     await asyncio.gather(*(each.invoke_async("Read.") for each in agents))
     for number, each in enumerate(agents):
         seen = str([request.messages for request in each.model.requests])
-        assert f"secret-log-{number}-5-1" in seen
+        assert f"secret-log-{number}-2-1" in seen
         assert set(re.findall(r"secret-log-(\d)-", seen)) == {str(number)}
     check(*agents)
+
+
+def searching(words: str) -> Call:
+    return Call("search_offloaded_content", {"query": words, "limit": 20})
+
+
+async def test_a_swarm_that_runs_again_has_forgotten_the_last_run(shared):
+    scripts = [
+        [Call("read_log", {"name": user}), read_back(7), searching(f"secret {asked}"), "Done."]
+        for user, asked in (("alice", "alice"), ("bob", "alice"), ("carol", "bob"))
+    ]
+    node = agent("node", [step for script in scripts for step in script], shared)
+    swarm = Swarm([node])
+    for user in ("alice", "bob", "carol"):
+        await swarm.invoke_async(f"I am {user}.")
+        said = str([request.messages for request in list(node.model.requests)[-4:]])
+        assert f"secret-{user}-6" in said
+        assert set(re.findall(r"secret-([a-z]+)-", said)) == {user}
+    check(node)
+
+
+async def test_a_node_that_is_visited_again_starts_over(shared):
+    script = [step for n in range(4) for step in (Call("read_log", {"name": f"visit{n}"}), searching("secret"), "Ok.")]
+    node = agent("node", script, shared)
+    builder = GraphBuilder().reset_on_revisit().set_max_node_executions(4)
+    builder.add_node(node, "node")
+    builder.add_edge("node", "node", condition=lambda state: len(state.execution_order) < 4)
+    builder.set_entry_point("node")
+    await builder.build().invoke_async("Read the log.")
+    assert [len(request.messages) for request in node.model.requests] == [1, 3, 5] * 4
+    assert set(re.findall(r"secret-(visit\d)", node.model.requests[-1].latest_text)) == {"visit3"}
+    check(node)
+
+
+async def test_sub_agents_that_are_asked_at_the_same_time_do_not_meet(shared):
+    def script(name: str) -> list[Any]:
+        return [Call("read_log", {"name": name}), read_back(4), searching("secret"), f"{name} is done."] * 2
+
+    names = [f"sub-{letter}" for letter in "abcde"]
+    readers = [agent(name, script(name), shared) for name in names]
+    asking = [Call(name, {"input": "Read your log."}) for name in names]
+    tools = [reader.as_tool() for reader in readers]
+    parent = agent("parent", [asking, "Once.", asking, "Twice."], shared, tools)
+    for _ in range(2):
+        await parent.invoke_async("Ask all of them.")
+    for name, reader in zip(names, readers, strict=True):
+        assert f"{name} is done." in parent.model.requests[-1].latest_text
+        seen = str([request.messages for request in reader.model.requests])
+        assert set(re.findall(r"secret-(sub-[a-z])-", seen)) == {name}
+    check(parent, *readers)
+
+
+async def test_a_sub_agent_that_keeps_its_context_stays_within_its_window(shared):
+    talker = agent("talker", lambda request: "So it is. " * 300, shared, [])
+    calls = [Call("talker", {"input": f"Question {n}?"}) for n in range(40)]
+    parent = agent("parent", calls, shared, [talker.as_tool(preserve_context=True)])
+    await parent.invoke_async("Ask forty questions.")
+    seen = str(talker.model.requests[-1].messages)
+    assert [number for number in range(40) if f"Question {number}?" in seen][:2] != [0, 1]
+    assert "Question 0?" in seen
+    assert "Question 39?" in seen
+    check(talker, parent)
+
+
+async def test_what_a_delegate_says_reaches_the_user_whole(shared):
+    delegate = agent("delegate", ["word " * 20_000], shared, [])
+    asking = [Call("delegate", {"input": "Speak."})]
+    parent = agent("parent", asking, shared, [delegate.as_tool(delegate=True)])
+    assert str(await parent.invoke_async("Let it speak.")).strip() == ("word " * 20_000).strip()
+    check(delegate, parent)
+
+
+@pytest.mark.parametrize("preserve_context", [True, False])
+async def test_a_sub_agent_that_waited_for_a_human_goes_on_where_it_was(shared, preserve_context):
+    def ask(event: Any) -> None:
+        if event.tool_use["input"].get("name") == "risky" and event.interrupt("allowed?", reason="risk") != "yes":
+            event.cancel_tool = "not allowed"
+
+    reading = [Call("read_log", {"name": "harmless"}), Call("read_log", {"name": "risky"})]
+    careful = agent("careful", [*reading, searching("secret harmless"), read_back(3), "Done."], shared)
+    careful.add_hook(ask, BeforeToolCallEvent)
+    asking = [Call("careful", {"input": "Read both."}), "Fine."]
+    parent = agent("parent", asking, shared, [careful.as_tool(preserve_context=preserve_context)])
+    [interrupt] = (await parent.invoke_async("Have them read.")).interrupts
+    await parent.invoke_async([{"interruptResponse": {"interruptId": interrupt.id, "response": "yes"}}])
+    assert answer_of(parent) == "Fine."
+    assert len(set(shown(careful.model.requests[-1]))) == 2
+    assert "secret-harmless" in careful.model.requests[-2].latest_text
+    assert "secret-risky-2" in careful.model.requests[-1].latest_text
+    check(careful, parent)

@@ -41,6 +41,8 @@ class KnownReferences:
         self._shown: list[frozenset[str]] = []
         self._counts: Counter[str] = Counter()
         self._visible: frozenset[str] = frozenset()
+        self._list: list[Any] | None = None
+        self._new: set[str] = set()
 
     def __contains__(self, reference: object) -> bool:
         return reference in self._tools
@@ -55,6 +57,7 @@ class KnownReferences:
         """Remember one; the oldest is forgotten where there are too many."""
         self._tools[reference] = tool_name
         self._tools.move_to_end(reference)
+        self._new.add(reference)
         if len(self._beginnings) <= _MOST_BEGINNINGS:
             self._beginnings.add(reference[:_BEGINNING])
         if _WORD.fullmatch(reference) is None or reference.endswith(tuple(_TRAILING)):
@@ -89,14 +92,18 @@ class KnownReferences:
     def visible_in(self, wires: list[Any], dialect: Dialect) -> frozenset[str]:
         """Return what is shown in these messages. Those seen the last time are not read again.
 
-        As long as nothing new is shown, it is the very same object.
+        As long as nothing new is shown, it is the very same object. Another list with none of the messages of the last
+        one is another conversation, and what was known of that one is forgotten.
         """
         seen = {} if goes_on(self._wires, wires) else self._start_over()
+        if seen and wires is not self._list and not any(id(wire) in seen for wire in wires):
+            self._forget_old()
         for wire in wires[len(self._wires) :]:
             _, shown = seen.get(id(wire), (None, None))
             self._see(wire, self._read(dialect.read(wire)) if shown is None else shown)
         if len(self._visible) != len(self._counts):
             self._visible = frozenset(self._counts)
+        self._list, self._new = wires, set()
         return self._visible
 
     def _start_over(self) -> dict[int, tuple[Any, frozenset[str]]]:
@@ -105,6 +112,11 @@ class KnownReferences:
         self._wires, self._shown, self._visible = [], [], frozenset()
         self._counts.clear()
         return seen
+
+    def _forget_old(self) -> None:
+        """Forget all but what was added since anybody looked."""
+        for reference in [known for known in self._tools if known not in self._new]:
+            self.forget(reference)
 
     def _see(self, wire: Any, shown: frozenset[str]) -> None:
         self._wires.append(wire)

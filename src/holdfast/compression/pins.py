@@ -8,6 +8,7 @@ from typing import Any
 
 from holdfast.agent_tools import AgentTool
 from holdfast.cuts import opens_a_turn
+from holdfast.defaults import WINDOW
 from holdfast.dialects import OpenAI, dialect_of
 from holdfast.dialects.wires import as_mapping, with_notes
 from holdfast.errors import InvalidTypeError, InvalidValueError
@@ -20,6 +21,8 @@ __all__ = ["pin_message", "set_pins"]
 _ARGUMENTS = ("action", "last", "messages", "containing")
 _LONGEST_QUOTE = 60
 _MOST_NAMED = 10
+# Of the window. The rest has to do for everything else: system prompt, tools, what is new, and the answer.
+_MOST_PINNED = 1 / 3
 
 
 def set_pins(messages: list[Any], indices: Iterable[int], *, pinned: bool = True) -> None:
@@ -55,8 +58,21 @@ async def _pin(conversation: Conversation, arguments: Mapping[str, Any]) -> str:
     messages = [dialect.read(wire) for wire in conversation.messages]
     chosen = _chosen(messages, arguments)
     changed = [index for index in chosen if messages[index].pinned is not (action == "pin")]
+    if action == "pin":
+        _refuse_too_much(messages, changed, conversation.window or WINDOW)
     set_pins(conversation.messages, changed, pinned=action == "pin")
     return _answer(action, messages, chosen, changed)
+
+
+def _refuse_too_much(messages: Sequence[Message], indices: Iterable[int], window: int) -> None:
+    """Refuse pins that would leave too little room: a window full of what may not leave fits no request any more."""
+    kept = {*indices, *(index for index, message in enumerate(messages) if message.pinned)}
+    tokens = sum(map(TokenEstimator().message, (messages[index] for index in kept)))
+    if tokens > window * _MOST_PINNED:
+        raise InvalidValueError(
+            f"pinned messages would take about {tokens:,} tokens of a window of {window:,}, and may take "
+            f"{int(window * _MOST_PINNED):,}; pin fewer messages, or unpin some first"
+        )
 
 
 def _chosen(messages: Sequence[Message], arguments: Mapping[str, Any]) -> list[int]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from holdfast.cuts import opens_a_turn
+from holdfast.cuts import answers, opens_a_turn
 from holdfast.errors import InvalidTypeError, InvalidValueError
 from holdfast.history import History, Unit
 from holdfast.messages import Message, Text
@@ -73,11 +73,9 @@ def _request(history: History, indices: Iterable[int], most: int) -> set[Unit]:
     units: set[Unit] = set()
     for index in indices:
         message = history.messages[index]
-        if message.role == "system":
-            continue
-        if opens_a_turn(message) and message.made_as is None:
+        if _is_request(message):
             units.add(history.unit_at(index))
-        if units and (not opens_a_turn(message) or len(units) == most):
+        if units and (message.role == "assistant" or answers(message) or len(units) == most):
             break
     return units
 
@@ -89,11 +87,16 @@ def _words_beside_results(history: History, indices: Iterable[int]) -> set[Unit]
     """
     for index in indices:
         message = history.messages[index]
-        if opens_a_turn(message):
+        if _is_request(message):
             break
-        if any(isinstance(block, Text) and block.text.strip() for block in message.blocks) and message.role == "user":
+        if answers(message) and any(isinstance(block, Text) and block.text.strip() for block in message.blocks):
             return {history.unit_at(index)}
     return set()
+
+
+def _is_request(message: Message) -> bool:
+    """Say whether the user speaks, and not something that holdfast put there."""
+    return opens_a_turn(message) and message.made_as is None
 
 
 def _units_of(history: History, start: int, stop: int) -> set[Unit]:

@@ -59,7 +59,8 @@ class ContextWindow:
         window = self._window_of(conversation)
         budget = Budget(
             window=window,
-            reserved=conversation.reserved,
+            # An overflow may have said that the model takes less than was to be kept free.
+            reserved=conversation.reserved if conversation.reserved < window else window // 2,
             fixed=self.meter.fixed(conversation),
             trigger=self.trigger or 1.0,
             low_water=self.low_water,
@@ -78,14 +79,18 @@ class ContextWindow:
         sent, limit = figures_in(error)
         if sent is not None:
             self.meter.learn_total(conversation, sent)
-        if limit is not None:
-            self._learnt[conversation.model] = limit
+        self._learnt[conversation.model] = limit or self._most_of_window(conversation)
         budget = self.budget(conversation)
         if self.history.total > budget.limit:
             return budget
         return replace(
             budget.below(int(self.history.total * _SMALLER_EACH_TIME)), trigger=1.0, low_water=_NOT_MUCH_LESS
         )
+
+    def _most_of_window(self, conversation: Conversation) -> int:
+        """Return the most that the window can be: what was refused, and what was found out before."""
+        refused = self.meter.request(conversation)
+        return min(refused, self._learnt.get(conversation.model, refused))
 
     def best_after_overflow(self, overflow: ContextOverflowError, conversation: Conversation) -> Plan | None:
         """Return the plan that comes nearest, if it fits the window as far as that is known.

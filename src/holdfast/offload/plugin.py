@@ -205,7 +205,8 @@ class ContextOffloader:
         for part in plan.parts:
             if part.storable is not None and part.reference is not None:
                 self._known.add(part.reference, tool_name)
-                self._retrieval.stored(part.reference, part.storable.content, part.storable.content_type)
+                if self._includes_tools:
+                    self._retrieval.stored(part.reference, part.storable.content, part.storable.content_type)
 
     def _tell_storage(self, visible: frozenset[str]) -> None:
         try:

@@ -92,13 +92,21 @@ class Indexing:
 
     async def _catch_up(self) -> None:
         await self._index_waiting()
-        self._indexed.intersection_update(self._known)
+        await self._remove_forgotten()
         for reference in [reference for reference in self._known if reference not in self._indexed]:
             await self._index_stored(reference)
 
     async def _index_waiting(self) -> None:
         while self._waiting:
-            await self._index_text(*self._take())
+            reference, content = self._take()
+            if reference in self._known:
+                await self._index_text(reference, content)
+
+    async def _remove_forgotten(self) -> None:
+        forgotten = [reference for reference in self._indexed if reference not in self._known]
+        if forgotten:
+            await self._opened().remove(forgotten)
+            self._indexed.difference_update(forgotten)
 
     async def _index_stored(self, reference: str) -> None:
         try:

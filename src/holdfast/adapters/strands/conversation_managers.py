@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Mapping
 from typing import Any
 
 from strands import Agent
@@ -14,10 +15,13 @@ from strands.hooks import (
     HookOrder,
     MessageAddedEvent,
 )
+from strands.middleware import InvokeModelStage
 
 import holdfast.conversation as core
 from holdfast.adapters.strands.reading import reported_usage
-from holdfast.adapters.strands.sessions import SessionLog, has_log
+from holdfast.adapters.strands.saved_history import read_saved
+from holdfast.adapters.strands.sessions import SessionLog, has_log, steady, write_down
+from holdfast.adapters.strands.turn_taking import take_turns
 from holdfast.conversation.agents import conversation_of
 from holdfast.errors import InvalidValueError
 from holdfast.hooks import AfterModelCall, BeforeModelCall
@@ -35,12 +39,15 @@ class ConversationManager(core.ConversationManager, StrandsConversationManager):
     """Turns the hooks of one agent into events, and keeps its history for a session, whatever left from where."""
 
     _agent: weakref.ref[Agent] | None = None
+    _ratios: Mapping[str, float] = {}
+    _restored: Mapping[str, Any] | None = None
 
     def register_hooks(self, registry: Any, **kwargs: Any) -> None:
         """Act on the events of an agent."""
         self._log = SessionLog()
         self._events = CoreRegistry()
         super().register_hooks(self._events, **kwargs)
+        registry.add_callback(AgentInitializedEvent, self._belong_to, order=HookOrder.SDK_FIRST)
         registry.add_callback(AgentInitializedEvent, self._initialized, order=HookOrder.SDK_LAST)
         registry.add_callback(MessageAddedEvent, self._added, order=HookOrder.SDK_FIRST)
         registry.add_callback(BeforeModelCallEvent, self._before_model_call, order=HookOrder.SDK_LAST)
@@ -50,27 +57,48 @@ class ConversationManager(core.ConversationManager, StrandsConversationManager):
         """Return what to save with a session."""
         state = super().get_state()
         agent = None if self._agent is None else self._agent()
-        if agent is None or not has_log(agent):
+        if agent is None:
             return state
-        head, offset, instead = self._log.saved(agent.messages)
-        return state | {"removed_message_count": offset, "head": head, "instead": instead, "summary_message": None}
+        saved = self._log.saved(agent.messages)
+        if not has_log(agent):
+            return state
+        self._ratios = steady(self._ratios, state["calibration"])
+        kept = {"calibration": self._ratios, "removed_in_all": self.removed_message_count, "summary_message": None}
+        return state | kept | saved.as_state()
 
-    def restore_from_session(self, state: dict[str, Any]) -> list[Any] | None:
-        """Go on from what `get_state` returned, and return the messages to put before those of the log."""
+    def restore_from_session(self, state: dict[str, Any]) -> None:
+        """Go on from what `get_state` returned."""
         super().restore_from_session(state)
-        return self._log.restore(state).head
+        self._restored = state
+        agent = None if self._agent is None else self._agent()
+        if agent is None or self._log.is_open or not has_log(agent):
+            self._count_on()
+        else:
+            self._log.restore(read_saved(state))
 
-    def _initialized(self, event: AgentInitializedEvent) -> None:
+    def _count_on(self) -> None:
+        """Go on counting what left, in the place of which the state names where in the log to begin."""
+        if self._restored is not None and "removed_in_all" in self._restored:
+            self.window.restore({**self._restored, "removed_message_count": self._restored["removed_in_all"]})
+        self._restored = None
+
+    def _belong_to(self, event: AgentInitializedEvent) -> None:
         if self._agent is not None and self._agent() is not event.agent:
             raise InvalidValueError(f"this {type(self).__name__} belongs to another agent already; make one for each")
         self._agent = weakref.ref(event.agent)
+
+    def _initialized(self, event: AgentInitializedEvent) -> None:
+        event.agent.add_middleware(InvokeModelStage.Input, take_turns)
         self._log.initialized(event.agent)
+        self._count_on()
 
     async def _added(self, event: MessageAddedEvent) -> None:
         self._log.added(event.message)
 
     async def _before_model_call(self, event: BeforeModelCallEvent) -> None:
         await self._events.invoke(BeforeModelCall(conversation_of(event.agent)))
+        if self._log.changed(event.agent.messages):
+            await write_down(event.agent)
 
     async def _after_model_call(self, event: AfterModelCallEvent) -> None:
         usage = None if event.stop_response is None else reported_usage(event.stop_response.message)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from strands import Agent
+from strands.middleware import InvokeModelContext
 
 from holdfast.hooks import Conversation
 
@@ -19,19 +20,34 @@ _LOCAL = frozenset({"strands.models.ollama", "strands.models.llamacpp", "strands
 class AgentReader:
     """Keeps one conversation up to what its agent has become: its list of messages, its model and its tools."""
 
-    def __init__(self, limits_for: Callable[..., tuple[int | None, int]]) -> None:
+    def __init__(self, agent: Agent, limits_for: Callable[..., tuple[int | None, int]]) -> None:
         self.conversation = Conversation([])
+        self._agent = weakref.ref(agent)
+        self._serving: Any = None
         self._limits_for = limits_for
         self._tools: list[Any] = []
         self._about: Any = None
 
-    def read(self, agent: Agent) -> Conversation:
-        """Return the conversation. Tools and limits are read again only if they changed."""
+    def latest(self) -> Conversation:
+        """Return the conversation as it is now."""
+        agent = self._agent()
+        return self.conversation if agent is None else self.read(agent)
+
+    def note_serving_model(self, context: InvokeModelContext) -> InvokeModelContext:
+        """Remember which model is called: a router may have chosen another than the agent's own."""
+        self._serving = context.model
+        return context
+
+    def read(self, agent: Agent, *, served: bool = False) -> Conversation:
+        """Return the conversation, as of the agent's model, or of the one that just *served*.
+
+        Tools and limits are read again only if they changed.
+        """
         conversation = self.conversation
         conversation.messages = agent.messages
         conversation.system_prompt = agent.system_prompt_content or agent.system_prompt
         self._read_tools(agent)
-        self._read_model(agent.model)
+        self._read_model(self._serving if served and self._serving is not None else agent.model)
         return conversation
 
     def _read_tools(self, agent: Agent) -> None:

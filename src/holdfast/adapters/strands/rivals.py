@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 
 from strands import Agent
 from strands.agent.conversation_manager import (
@@ -12,9 +13,10 @@ from strands.agent.conversation_manager import (
 )
 from strands.vended_plugins.context_offloader import ContextOffloader
 
+from holdfast.agent_tools import AgentTool
 from holdfast.errors import InvalidValueError
 
-__all__ = ["refuse_rivals", "set_aside", "steps_aside"]
+__all__ = ["refuse_rivals", "refuse_second_offloader", "refuse_taken_names", "set_aside", "steps_aside"]
 
 # From here through the plugin and Strands' registry to where the user made the agent.
 _USERS_LINE = 8
@@ -35,11 +37,29 @@ def refuse_rivals(agent: Agent, *, compresses: bool) -> None:
 
 def steps_aside(agent: Agent) -> bool:
     """Say whether the agent brings an offloader of Strands, beside which a second one would only be in the way."""
-    plugins = getattr(agent._plugin_registry, "_plugins", {}).values()
-    if not any(isinstance(plugin, ContextOffloader) for plugin in plugins):
+    if not _has_offloader(agent):
         return False
     warnings.warn("the agent brings an offloader of its own, so this manager offloads nothing", stacklevel=_USERS_LINE)
     return True
+
+
+def refuse_second_offloader(agent: Agent) -> None:
+    """Refuse an offloader of Strands that came after this manager, which offloads by now."""
+    if _has_offloader(agent):
+        raise InvalidValueError(
+            "the agent has two offloaders; put Strands' ContextOffloader before the ContextManager, or use "
+            "ContextManager(compression=True) beside it"
+        )
+
+
+def refuse_taken_names(agent: Agent, tools: Iterable[AgentTool]) -> None:
+    """Refuse an agent with a tool that is called like one of *tools*."""
+    for tool in tools:
+        if tool.name in agent.tool_registry.registry:
+            raise InvalidValueError(
+                f"the agent has a tool called {tool.name} already; rename it, or use include_pin_tool=False or "
+                "offloader={'include_retrieval_tool': False}"
+            )
 
 
 def set_aside(agent: Agent) -> None:
@@ -53,6 +73,11 @@ def set_aside(agent: Agent) -> None:
         )
     for entries in getattr(agent.hooks, "_registered_callbacks", {}).values():
         entries[:] = [entry for entry in entries if getattr(entry.callback, "__self__", None) is not manager]
+
+
+def _has_offloader(agent: Agent) -> bool:
+    plugins = getattr(getattr(agent, "_plugin_registry", None), "_plugins", {})
+    return any(isinstance(plugin, ContextOffloader) for plugin in plugins.values())
 
 
 def _is_default(manager: ConversationManager) -> bool:
