@@ -19,7 +19,7 @@ SOURCE = Path(holdfast.__file__).parent
 MODULES = sorted(".".join(path.relative_to(SOURCE.parent).with_suffix("").parts) for path in SOURCE.rglob("*.py"))
 NAMES = [name.removesuffix(".__init__") for name in MODULES]
 # Whatever the adapters adapt is imported with them.
-LOADABLE = [name for name in NAMES if find_spec("strands") or not name.startswith("holdfast.adapters.strands.")]
+LOADABLE = [name for name in NAMES if find_spec("strands") or not name.startswith("holdfast.adapters.strands")]
 
 # From the ground up; a room may import from its own floor and from those below.
 FLOORS = [
