@@ -27,7 +27,7 @@ from holdfast.adapters.strands.rivals import (
     set_aside,
     steps_aside,
 )
-from holdfast.adapters.strands.sandboxes import in_sandbox_of
+from holdfast.adapters.strands.sandboxes import in_sandbox_of, innermost
 from holdfast.adapters.strands.sessions import session_of
 from holdfast.adapters.strands.tools import AdaptedTool
 from holdfast.adapters.strands.traces import let_go
@@ -42,6 +42,8 @@ from holdfast.storage import InMemoryStorage
 __all__ = ["ContextManager"]
 
 logger = logging.getLogger(__name__)
+
+_MOST_DIRECT_CALLS = 100
 
 
 class ContextManager(CoreManager, Plugin):
@@ -132,12 +134,18 @@ class ContextManager(CoreManager, Plugin):
             return
         if "event_loop_cycle_id" not in event.invocation_state:
             # Somebody's program called the tool, and gets what it answered. Only the history may show less.
-            self._direct_calls[event.tool_use["toolUseId"]] = event.tool_use["name"]
+            self._note_direct_call(event.tool_use["toolUseId"], event.tool_use["name"])
             return
         result = await self._offloaded(event.agent, event.tool_use["name"], event.result)
         if result is not event.result:
             let_go(event, result)
             event.result = result
+
+    def _note_direct_call(self, tool_use_id: str, name: str) -> None:
+        self._direct_calls[tool_use_id] = name
+        if len(self._direct_calls) > _MOST_DIRECT_CALLS:
+            # One that is not to be recorded never comes into the history.
+            del self._direct_calls[next(iter(self._direct_calls))]
 
     async def _offload_direct_calls(self, event: MessageAddedEvent) -> None:
         for number, block in enumerate(event.message["content"] if self._direct_calls else ()):
@@ -176,9 +184,7 @@ class ContextManager(CoreManager, Plugin):
 
 
 def _warn_of_forgetting(storage: Any) -> None:
-    while (inner := getattr(storage, "inner", None)) is not None:
-        storage = inner
-    if isinstance(storage, InMemoryStorage):
+    if isinstance(innermost(storage), InMemoryStorage):
         logger.warning(
             "the session outlives this process, but what is offloaded is kept in memory, so its references lead to "
             "nothing after a restart; pass offload_storage=FileStorage(…) or S3Storage(…)"
