@@ -201,3 +201,17 @@ async def test_a_session_manager_that_insists_on_its_thread_is_left_there():
     await one.invoke_async("Go.")
     assert session.saved > 40
     assert one.model.violations == []
+
+
+async def test_room_is_kept_for_the_answer_that_the_model_was_told_it_may_give():
+    model = ScriptedModel([Call("squares", {"count": 60})] * 40, window=10_000, max_tokens=5_000)
+    await agent(model=model).invoke_async("Go.")
+    assert max(request.tokens for request in model.requests) <= 5_000
+    assert model.overflows == 0
+
+
+async def test_the_window_of_a_known_model_is_known(caplog):
+    model = ScriptedModel([Call("squares", {"count": 60})] * 40, window=8_192, tells_window=False, model_id="gpt-4")
+    await agent(model=model).invoke_async("Go.")
+    assert model.overflows == 0
+    assert "are assumed" not in caplog.text
