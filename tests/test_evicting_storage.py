@@ -703,6 +703,28 @@ def test_turns_may_pass_outside_of_an_event_loop(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_loop_that_ends_too_soon_is_no_reason_to_complain(tmp_path, caplog):
+    class Slow(FileStorage):
+        seconds = 60
+
+        async def delete(self, reference):
+            await asyncio.sleep(self.seconds)
+            await super().delete(reference)
+
+    storage = EvictingStorage(slow := Slow(tmp_path), max_entries=1)
+    loop = asyncio.new_event_loop()
+    for key in "abc":
+        loop.run_until_complete(storage.store(key, b"x"))
+    loop.run_until_complete(asyncio.sleep(0.1))
+    loop.close()
+    del loop
+    slow.seconds = 0
+    asyncio.run(storage.aclose())
+    gc.collect()
+    assert caplog.records == []
+    assert len([path for path in tmp_path.iterdir() if not path.name.startswith(".")]) == 1
+
+
 def test_one_storage_serves_threads_with_loops_of_their_own(tmp_path):
     storage = EvictingStorage(FileStorage(tmp_path), max_entries=20)
 

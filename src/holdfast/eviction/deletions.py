@@ -121,6 +121,8 @@ class Deletions:
         loop = asyncio.get_running_loop()
         for _ in range(min(len(self._waiting), AT_ONCE - len(self._under_way))):
             task = loop.create_task(self._work())
+            # If the loop is closed before it is done, another takes over; asyncio has no public way to hear that.
+            task._log_destroy_pending = False  # type: ignore[attr-defined]
             self._under_way[task] = None
             task.add_done_callback(lambda task: self._under_way.pop(task, None))
 
