@@ -19,7 +19,7 @@ from strands.vended_plugins.context_offloader import ContextOffloader as Strands
 from strands.vended_plugins.context_offloader import InMemoryStorage as StrandsStorage  # noqa: E402
 
 from holdfast import ContextCompression, ContextOffloader, ContextOverflowError  # noqa: E402
-from holdfast.adapters.strands import ContextManager  # noqa: E402
+from holdfast.adapters.strands import ContextManager, SlidingWindowConversationManager  # noqa: E402
 from holdfast.errors import InvalidValueError  # noqa: E402
 from holdfast.testing import Call, ScriptedModel  # noqa: E402
 
@@ -215,3 +215,28 @@ async def test_the_window_of_a_known_model_is_known(caplog):
     await agent(model=model).invoke_async("Go.")
     assert model.overflows == 0
     assert "are assumed" not in caplog.text
+
+
+async def test_a_smaller_model_than_was_thought_of_is_no_reason_to_stop(caplog):
+    manager = ContextManager("auto", reserved=6_000)
+    one = agent(["Yes."] * 3, manager, tools=())
+    await one.invoke_async("First.")
+    one.model = ScriptedModel(["Yes."] * 3, window=5_000, model_id="small")
+    await one.invoke_async("Second.")
+    assert one.model.calls == 1
+    assert "small has less room for its answer than was asked for" in caplog.text
+    with pytest.raises(InvalidValueError, match="reserved must be below the window"):
+        agent(manager=ContextManager("auto", reserved=6_000), window=5_000)
+
+
+async def test_a_conversation_manager_leaves_an_overflow_to_whoever_mends_it():
+    small, big = ScriptedModel(window=2_000, model_id="small"), ScriptedModel(window=100_000, model_id="big")
+    one = Agent(model=small, conversation_manager=SlidingWindowConversationManager(), callback_handler=None)
+
+    def switch(event: AfterModelCallEvent) -> None:
+        if isinstance(event.exception, ContextWindowOverflowException):
+            event.agent.model, event.retry = big, True
+
+    one.add_hook(switch, AfterModelCallEvent)
+    await one.invoke_async("word " * 3_000)
+    assert (len(one.messages), big.calls) == (2, 1)

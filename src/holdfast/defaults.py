@@ -1,4 +1,4 @@
-"""Every default that a user may want to change, in one place. The documentation's table is checked against it."""
+"""What a ContextManager does that is told nothing, in one place. The documentation's table is checked against it."""
 
 from __future__ import annotations
 

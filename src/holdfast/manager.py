@@ -155,7 +155,8 @@ class ContextManager:
         What this manager was told comes first, then *window* and *answer*, which the model says of itself, then what is
         known of well-known models.
         """
-        _checked_limits(window, answer if window is None else None)
+        _checked_limits(window, None)
+        _checked_limits(None, answer)
         listed = limits_of(model)
         found = self._window or window or (listed.window if listed else None)
         if self._reserved is not None or found is None:

@@ -38,7 +38,8 @@ class Protection:
             if not isinstance(value, int) or isinstance(value, bool):
                 raise InvalidTypeError(f"{name} must be a number of messages, got {type(value).__name__}")
             if value < least:
-                raise InvalidValueError(f"{name} must be {least} or more, got {value}; to protect both ends, set both")
+                both = "; to protect both ends, set both" if name.startswith("protect") else ""
+                raise InvalidValueError(f"{name} must be {least} or more, got {value}{both}")
         task = False if self.task is None else self.task
         for name, flag in (("protect_task", task), ("current_request", self.current_request)):
             if not isinstance(flag, bool):

@@ -8,7 +8,7 @@ from typing import Any
 
 from holdfast.dialects.protocol import Dialect
 from holdfast.dialects.results import read_result
-from holdfast.messages import Block, Document, Image, Json, Text, ToolResult, as_json_text
+from holdfast.messages import Block, Document, Image, Json, Opaque, Text, ToolResult, as_json_text
 
 __all__ = ["legal_result"]
 
@@ -36,7 +36,9 @@ def _legal(block: Block, dialect: Dialect) -> Block:
             return Json(value)
         case Json(None):
             return _NOTHING
-    return Text(_speakable(as_json_text(block.value if hasattr(block, "value") else block)))
+        case Json(value) | Opaque(_, value):
+            return Text(_speakable(as_json_text(value)))
+    return Text(_speakable(as_json_text(block)))
 
 
 def _is_plain(value: Any) -> bool:

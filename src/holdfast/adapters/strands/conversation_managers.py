@@ -96,11 +96,16 @@ class ConversationManager(core.ConversationManager, StrandsConversationManager):
         self._log.added(event.message)
 
     async def _before_model_call(self, event: BeforeModelCallEvent) -> None:
+        if event.cancel:
+            return
         await self._events.invoke(BeforeModelCall(conversation_of(event.agent)))
         if self._log.changed(event.agent.messages):
             await write_down(event.agent)
 
     async def _after_model_call(self, event: AfterModelCallEvent) -> None:
+        if event.exception is not None and event.retry:
+            # Somebody knows a better way already.
+            return
         usage = None if event.stop_response is None else reported_usage(event.stop_response.message)
         told = AfterModelCall(conversation_of(event.agent), usage=usage, error=event.exception)
         await self._events.invoke(told)

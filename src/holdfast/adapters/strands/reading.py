@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -9,9 +10,12 @@ from typing import Any
 from strands import Agent
 from strands.middleware import InvokeModelContext
 
+from holdfast.errors import InvalidValueError
 from holdfast.hooks import Conversation
 
 __all__ = ["AgentReader", "AuxiliaryModel", "reported_usage"]
+
+logger = logging.getLogger(__name__)
 
 # Whoever serves these decides how much they take, whatever they are called.
 _LOCAL = frozenset({"strands.models.ollama", "strands.models.llamacpp", "strands.models.sagemaker"})
@@ -27,6 +31,7 @@ class AgentReader:
         self._limits_for = limits_for
         self._tools: list[Any] = []
         self._about: Any = None
+        self._is_running = False
 
     def latest(self) -> Conversation:
         """Return the conversation as it is now."""
@@ -61,11 +66,19 @@ class AgentReader:
         config = _config(model)
         about = (_model_id(config), _window_of(model), _most_tokens_of_answer(config))
         if about != self._about:
-            self._about = about
-            name, window, answer = about
-            listed_as = "" if type(model).__module__ in _LOCAL else name
-            limits = self._limits_for(listed_as, window=window, answer=answer)
-            self.conversation.model, (self.conversation.window, self.conversation.reserved) = name, limits
+            self._is_running, self._about = self._about is not None, about
+            self.conversation.model = about[0]
+            self.conversation.window, self.conversation.reserved = self._limits(model, *about)
+
+    def _limits(self, model: Any, name: str, window: int | None, answer: int | None) -> tuple[int | None, int]:
+        try:
+            return self._limits_for("" if type(model).__module__ in _LOCAL else name, window=window, answer=answer)
+        except InvalidValueError as error:
+            if not self._is_running:
+                raise
+            # The agent works already, and now another model serves that is smaller than was thought of.
+            logger.warning("%s has less room for its answer than was asked for: %s", name or "the model", error)
+            return window, (window or 0) // 2
 
 
 class AuxiliaryModel:
