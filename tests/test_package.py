@@ -24,7 +24,7 @@ LOADABLE = [name for name in NAMES if find_spec("strands") or not name.startswit
 # From the ground up; a room may import from its own floor and from those below.
 FLOORS = [
     {"holdfast.errors", "holdfast.defaults"},
-    {"holdfast.extras", "holdfast.media_types", "holdfast.model_windows"},
+    {"holdfast.checks", "holdfast.extras", "holdfast.media_types", "holdfast.model_windows"},
     {"holdfast.messages"},
     {"holdfast.dialects", "holdfast.cuts"},
     {"holdfast.tokens", "holdfast.budget"},

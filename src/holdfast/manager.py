@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
 from holdfast.agent_tools import AgentTool
+from holdfast.checks import check_flag
 from holdfast.compression import ContextCompression, pin_message
 from holdfast.configuration import (
     CompressionChoice,
@@ -85,8 +86,7 @@ class ContextManager:
         self.offloader = offloader_from(offloader, offload_storage, **shared)
         self.plugins = tuple(part for part in given if not isinstance(part, (ContextCompression, ContextOffloader)))
         self._window, self._reserved = _checked_limits(window, reserved)
-        if not isinstance(include_pin_tool, bool):
-            raise InvalidTypeError(f"include_pin_tool must be True or False, got {include_pin_tool!r:.80}")
+        check_flag("include_pin_tool", include_pin_tool)
         self._pins = include_pin_tool and self.compression is not None
         self._conversation: Conversation | None = None
 

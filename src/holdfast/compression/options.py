@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import fields, replace
@@ -11,15 +10,9 @@ from typing import Any, TypeVar
 from holdfast.compression.protection import Protection
 from holdfast.errors import InvalidTypeError, InvalidValueError
 
-__all__ = ["check_flag", "check_messages", "check_told", "is_async", "protection_of", "with_options"]
+__all__ = ["check_messages", "protection_of", "with_options"]
 
 _Compressor = TypeVar("_Compressor")
-
-
-def check_flag(name: str, flag: object) -> None:
-    """Refuse anything but True and False, above all the word "false", which would mean True."""
-    if not isinstance(flag, bool):
-        raise InvalidTypeError(f"{name} must be True or False, got {flag!r:.80}")
 
 
 def check_messages(name: str, count: object) -> None:
@@ -28,19 +21,6 @@ def check_messages(name: str, count: object) -> None:
         raise InvalidTypeError(f"{name} must be a number of messages, got {type(count).__name__}")
     if count < 0:
         raise InvalidValueError(f"{name} must be 0 or more, got {count}")
-
-
-def check_told(name: str, told: object) -> None:
-    """Refuse what cannot be called, or would have to be awaited."""
-    if told is not None and not callable(told):
-        raise InvalidTypeError(f"{name} must be callable, got {type(told).__name__}")
-    if is_async(told):
-        raise InvalidTypeError(f"{name} must be a plain function, got an async one, which nobody would await")
-
-
-def is_async(given: Any) -> bool:
-    """Say whether *given* is an async function, or an object that is called like one."""
-    return inspect.iscoroutinefunction(given) or inspect.iscoroutinefunction(getattr(given, "__call__", None))  # noqa: B004
 
 
 def protection_of(protect: Any, named: Mapping[str, Any], *, usually: Protection) -> Protection:

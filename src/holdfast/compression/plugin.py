@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from holdfast.budget import Budget, require_share
+from holdfast.checks import check_told
 from holdfast.compression.config import CompressionConfig, Compressor, compressor_from
-from holdfast.compression.options import check_told
 from holdfast.compression.plans import Plan
 from holdfast.compression.window import MOST_RETRIES, ContextWindow
 from holdfast.defaults import TRIGGER

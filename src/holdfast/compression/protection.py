@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
+from holdfast.checks import check_flag
 from holdfast.cuts import answers, opens_a_turn
 from holdfast.errors import InvalidTypeError, InvalidValueError
 from holdfast.history import History, Unit
@@ -40,10 +41,8 @@ class Protection:
             if value < least:
                 both = "; to protect both ends, set both" if name.startswith("protect") else ""
                 raise InvalidValueError(f"{name} must be {least} or more, got {value}{both}")
-        task = False if self.task is None else self.task
-        for name, flag in (("protect_task", task), ("current_request", self.current_request)):
-            if not isinstance(flag, bool):
-                raise InvalidTypeError(f"{name} must be True or False, got {flag!r:.80}")
+        check_flag("protect_task", False if self.task is None else self.task)
+        check_flag("current_request", self.current_request)
 
     def kept_units(self, history: History) -> set[Unit]:
         """Return the units that nothing may leave out or edit."""

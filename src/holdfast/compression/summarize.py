@@ -13,8 +13,9 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 from holdfast.budget import Budget
+from holdfast.checks import check_flag
 from holdfast.compression.extractive import extractive_summary
-from holdfast.compression.options import check_flag, check_messages, protection_of
+from holdfast.compression.options import check_messages, protection_of
 from holdfast.compression.plans import Plan
 from holdfast.compression.protection import Protection
 from holdfast.compression.reduction import Reduction

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from holdfast.compression.options import is_async
+from holdfast.checks import is_async
 from holdfast.compression.summary_request import SummaryRequest
 from holdfast.errors import InvalidTypeError
 

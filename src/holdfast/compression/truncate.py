@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from holdfast.budget import Budget
-from holdfast.compression.options import check_flag, check_messages, protection_of
+from holdfast.checks import check_flag
+from holdfast.compression.options import check_messages, protection_of
 from holdfast.compression.plans import Plan
 from holdfast.compression.protection import Protection
 from holdfast.compression.reduction import Reduction

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from typing import Any
 
+from holdfast.checks import check_flag
 from holdfast.errors import InvalidTypeError
 from holdfast.eviction.policies import Chains, LeastRecentlyUsed, Policy, TimeToLive, TurnsToLive, require_seconds
 from holdfast.storage.protocols import Storage, SupportsDelete, offers
@@ -25,8 +26,7 @@ def short_forms(
         yield TimeToLive(seconds=seconds)
     if turns is not None:
         yield TurnsToLive(turns=turns)
-    if not isinstance(chains, bool):
-        raise InvalidTypeError(f"chains must be True or False, got {chains!r:.80}")
+    check_flag("chains", chains)
     if chains:
         yield Chains()
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 import logging
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
 from holdfast.agent_tools import AgentTool
+from holdfast.checks import check_flag, check_told
 from holdfast.defaults import PREVIEW_TOKENS, THRESHOLD
 from holdfast.dialects import Dialect, OpenAI, dialect_named, dialect_of, read_result
 from holdfast.errors import InvalidTypeError, InvalidValueError
@@ -78,9 +78,9 @@ class ContextOffloader:
             store_timeout=store_timeout,
             should_offload=should_offload,
         )
-        _check_callables(count_text, on_event)
-        if not isinstance(include_retrieval_tool, bool):
-            raise InvalidTypeError(f"include_retrieval_tool must be True or False, got {include_retrieval_tool!r:.80}")
+        check_told("count_text", count_text)
+        check_told("on_event", on_event)
+        check_flag("include_retrieval_tool", include_retrieval_tool)
         self._on_event = on_event
         self._dialect = None if dialect is None else dialect_named(dialect)
         self._looked_at = 0
@@ -236,14 +236,6 @@ def _checked_storage(storage: Storage) -> Storage:
             f"got {given}"
         )
     return storage
-
-
-def _check_callables(count_text: object, on_event: object) -> None:
-    for name, given in (("count_text", count_text), ("on_event", on_event)):
-        if given is not None and not callable(given):
-            raise InvalidTypeError(f"{name} must be callable, got {type(given).__name__}")
-        if inspect.iscoroutinefunction(given):
-            raise InvalidTypeError(f"{name} must be a plain function, got an async one, which nobody would await")
 
 
 def _references_in(state: Mapping[str, Any]) -> list[tuple[str, str]]:

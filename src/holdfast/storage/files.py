@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Protocol
 
+from holdfast.checks import check_flag
 from holdfast.errors import InvalidTypeError, InvalidValueError, NotFoundError
 from holdfast.storage.checks import check_range, check_reference, check_store, check_touch
 from holdfast.storage.local_directory import LocalDirectory
@@ -63,8 +64,7 @@ class FileStorage:
         self._artifact_dir = os.fspath(artifact_dir)
         if not isinstance(self._artifact_dir, str) or not self._artifact_dir or "\0" in self._artifact_dir:
             raise InvalidValueError(f"artifact_dir must be a path such as './artifacts', got {artifact_dir!r}")
-        if not isinstance(fsync, bool):
-            raise InvalidTypeError(f"fsync must be True or False, got {fsync!r:.80}")
+        check_flag("fsync", fsync)
         self._sandbox = sandbox
         self._fsync = fsync
         self._clock = clock
