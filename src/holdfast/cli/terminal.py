@@ -6,6 +6,7 @@ import asyncio
 import logging
 import signal
 import sys
+import threading
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
@@ -124,17 +125,24 @@ def _run(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> T:
 
 @contextmanager
 def _interrupts_cancel(task: asyncio.Task[Any]) -> Iterator[None]:
-    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+    """Let Ctrl-C cancel *task*; if that is done by then, it is raised all the same."""
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield
         return
-    loop = task.get_loop()
-    with suppress(NotImplementedError, ValueError, RuntimeError):  # only in the main thread, and not on Windows
-        loop.add_signal_handler(signal.SIGINT, task.cancel)
+    came: list[int] = []
+
+    def cancel(number: int, frame: object) -> None:
+        came.append(number)
+        task.get_loop().call_soon_threadsafe(task.cancel)
+
+    signal.signal(signal.SIGINT, cancel)
     try:
         yield
     finally:
-        with suppress(NotImplementedError):
-            loop.remove_signal_handler(signal.SIGINT)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if came:
+        raise KeyboardInterrupt
 
 
 def _close(loop: asyncio.AbstractEventLoop) -> None:
