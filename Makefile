@@ -18,12 +18,14 @@ test: $(READY) ## format, lint, types, and the tests on every supported Python f
 	$(BIN)/mypy
 	$(BIN)/python tools/every_python.py
 
-bench: $(READY) ## measure storage, eviction, tokens, compression, offloading and agents
+bench: $(READY) ## measure storage, eviction, tokens, compression, offloading, search, recall and agents
 	@$(BIN)/python benchmarks/storage.py
 	@$(BIN)/python benchmarks/eviction.py
 	@$(BIN)/python benchmarks/tokens.py
 	@$(BIN)/python benchmarks/compression.py
 	@$(BIN)/python benchmarks/offload.py
+	@$(BIN)/python benchmarks/search.py
+	@$(BIN)/python benchmarks/recall.py
 	@$(BIN)/python benchmarks/strands_turns.py
 
 format: $(READY) ## format the code and fix what the linter can

@@ -44,4 +44,4 @@ async def turns(offloader: ContextOffloader, talk: Conversation, count: int) -> 
 
 
 def references_of(offloader: ContextOffloader) -> list[str]:
-    return [reference for reference, _ in offloader.get_state()["references"]]
+    return [reference for reference, *_ in offloader.get_state()["references"]]

@@ -13,7 +13,7 @@ from holdfast.adapters.strands import ContextManager
 from holdfast.testing import Request, ScriptedModel
 
 OFFLOADED = re.compile(r"\[Offloaded as ([^\n]{1,1000}?) : ")
-RETRIEVE, SEARCH, PIN = "retrieve_offloaded_content", "search_offloaded_content", "pin_message"
+RETRIEVE, SEARCH, PIN = "retrieve_offloaded_content", "search_context", "pin_message"
 LONG = "\n".join(f"line {number}: the square is {number * number}" for number in range(1, 2_001))
 
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from recorded import as_anthropic, as_converse, recorded_runs
 
 from holdfast.budget import Budget
-from holdfast.compression import Plan, Summarize, Truncate, apply
+from holdfast.compression import Insert, Plan, Summarize, Truncate, apply
 from holdfast.dialects import dialect_named
 from holdfast.errors import ContextOverflowError
 from holdfast.history import History
@@ -92,8 +92,19 @@ def check_plan(case: Case, history: History, plan: Plan) -> None:
     assert PROBLEMS[case.dialect](sent) == []
     if signed_reasoning_problems(history.dialect.sendable(case.wires), prefix_signature) == []:
         assert signed_reasoning_problems(sent, prefix_signature) == []
+    check_seams(history, plan, result)
     check_kept(case, history, wires)
     check_nothing_more_happens(case, wires)
+
+
+def check_seams(history: History, plan: Plan, result: list[Message]) -> None:
+    """One message at most says something at a place, with a bridge beside it only where roles have to alternate."""
+    new = [edit for edit in plan.edits if isinstance(edit, Insert)]
+    for start in {edit.start for edit in new}:
+        made = [edit.message.made_as for edit in new if edit.start == start]
+        assert sorted(made) in (["bridge"], ["summary"], ["bridge", "summary"])
+        if history.dialect.may_repeat_roles and "bridge" in made:
+            assert next(message for message in result if message.role != "system").made_as == "bridge"
 
 
 def check_kept(case: Case, history: History, wires: list[Any]) -> None:

@@ -8,6 +8,8 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from holdfast.budget import Budget
 from holdfast.compression import (
@@ -53,6 +55,11 @@ def loop(count: int, words: int = 50) -> list[dict[str, Any]]:
 
 def chat(count: int, words: int = 20) -> list[dict[str, Any]]:
     return [{"role": ("user", "assistant")[n % 2], "content": [{"text": f"word{n} " * words}]} for n in range(count)]
+
+
+def spoken(count: int) -> list[dict[str, Any]]:
+    """The same in the form of OpenAI, which Anthropic takes too."""
+    return [{"role": ("user", "assistant")[n % 2], "content": f"{'word ' * 20}{n}"} for n in range(count)]
 
 
 def read(wires: list[Any], dialect: str = "converse") -> History:
@@ -267,10 +274,11 @@ def summarized(history: History, budget: Budget, **options: Any) -> Plan | None:
     return asyncio.run(Summarize(**options).plan(history, budget))
 
 
-def test_a_summary_stands_where_messages_left():
-    async def brief(request: SummaryRequest) -> str:
-        return "- Task: fix the build"
+async def brief(request: SummaryRequest) -> str:
+    return "- Task: fix the build"
 
+
+def test_a_summary_stands_where_messages_left():
     history = read(loop(40))
     wires = after(summarized(history, Budget(window=1_000), summarizer=brief, protect_first=1, protect_last=4), history)
     summaries = [wire for wire in wires if "<summary>" in text_of(wire)]
@@ -281,6 +289,64 @@ def test_a_summary_stands_where_messages_left():
             "metadata": {"custom": {"holdfast": "summary"}},
         }
     ]
+
+
+def made_in(wires: list[Any]) -> list[tuple[str, str]]:
+    """What holdfast put there: what for, and in which role."""
+    made = [wire for wire in wires if "holdfast" in wire.get("metadata", {}).get("custom", {})]
+    return [(wire["metadata"]["custom"]["holdfast"], wire["role"]) for wire in made]
+
+
+def seam_of(wires: list[Any], dialect: str, protect_last: int) -> list[tuple[str, str]]:
+    """What stands at the seam after a summary, with the task before it."""
+    history = read(wires, dialect)
+    plan = summarized(
+        history, Budget(window=400), summarizer=brief, protect_first=1, protect_last=protect_last, summary_ratio=0.8
+    )
+    result = after(plan, history)
+    assert len(result) - len(made_in(result)) == 1 + protect_last
+    return made_in(result[1:])
+
+
+@pytest.mark.parametrize("dialect", ["openai", "anthropic"])
+@pytest.mark.parametrize("protect_last", [4, 5])
+def test_where_roles_may_repeat_a_summary_stands_alone(dialect, protect_last):
+    assert seam_of(spoken(81), dialect, protect_last) == [("summary", "user")]
+
+
+def test_where_roles_alternate_a_summary_between_two_users_is_the_assistants():
+    assert seam_of(chat(81), "converse", 5) == [("summary", "assistant")]
+
+
+def test_where_no_role_fits_a_summary_has_one_bridge_that_claims_nothing():
+    assert seam_of(chat(81), "converse", 4) == [("bridge", "assistant"), ("summary", "user")]
+    history = read(loop(40))
+    plan = summarized(history, Budget(window=1_000), summarizer=brief, protect_first=1, protect_last=4)
+    result = after(plan, history)
+    assert result[1]["content"] == [{"text": "[The conversation goes on here.]"}]
+    assert "no longer shown" not in text_of({"all": result})
+
+
+def test_a_bridge_behind_an_earlier_summary_claims_nothing_either():
+    summary = dialect_named("converse").write(Message.of_text("user", "<summary>\nall\n</summary>", made_as=SUMMARY))
+    history = read([*summary, *chat(61)[1:]])
+    result = after(Summarize(window_size=5, protect_last=5).plan_window(history), history)
+    assert made_in(result) == [("summary", "user"), ("bridge", "assistant")]
+    assert result[1]["content"] == [{"text": "[The conversation goes on here.]"}]
+
+
+def test_what_stays_without_a_summary_begins_with_a_user_in_every_dialect():
+    history = read([wire for wire in spoken(60) if wire["role"] == "assistant"], "openai")
+    result = after(Truncate().plan(history, Budget(window=200)), history)
+    assert made_in(result) == [("bridge", "user")]
+    assert result[0]["content"] == "[Some earlier messages are no longer shown here.]"
+
+
+def test_where_roles_may_repeat_nothing_is_put_between_what_stays():
+    history = read(spoken(81), "openai")
+    result = after(Truncate(protect_first=1, protect_last=5).plan(history, Budget(window=150)), history)
+    assert made_in(result) == []
+    assert [wire["role"] for wire in result][:2] == ["user", "user"]
 
 
 def test_an_earlier_summary_is_known_and_replaced():
@@ -438,7 +504,70 @@ def test_an_extractive_summary_keeps_the_task_over_many_generations():
     for _ in range(10):
         known = extractive_summary(read(loop(30)[1:]).messages, known=known, longest=1_500)
     assert "never touch the database" in known
-    assert known.count("Known from before") == 1
+    assert "run × 330" in known
+
+
+def test_an_extractive_summary_keeps_what_the_user_asked_over_many_generations():
+    known = ""
+    for number in range(12):
+        asked = [{"role": "user", "content": [{"text": f"Thanks. Remember the value limit={number * 11}."}]}]
+        named = exchange(number, content=[{"text": " ".join(f"src/app_{number}/file_{n}.py" for n in range(60))}])
+        failed = exchange(99, 60, status="error")
+        known = extractive_summary(read([*asked, *named, *failed]).messages, known=known, longest=3_000)
+        titles = [line for line in known.splitlines() if not line.startswith("- ")]
+        assert titles == ["Asked by the user:", "Tools used:", "Failed:", "Named:"]
+        assert len(known) <= 3_000
+    assert all(f"limit={number * 11}." in known for number in range(12))
+    assert "src/app_11/file_1.py" in known
+
+
+def test_where_not_all_fits_that_the_user_asked_the_first_and_the_latest_stay():
+    known = ""
+    for number in range(60):
+        asked = [{"role": "user", "content": [{"text": f"Remember the value limit={number}."}]}]
+        known = extractive_summary(read([*asked, *exchange(number)]).messages, known=known, longest=600)
+        assert len(known) <= 600
+    lines = known.splitlines()
+    assert lines[:3] == ["Asked by the user:", "- Remember the value limit=0.", "- …"]
+    assert "- Remember the value limit=59." in lines
+    assert lines.count("- …") == 1
+
+
+def test_what_a_model_wrote_is_known_from_before_whatever_its_headings():
+    known = "- Task: order widgets\n- Facts: ORD-4411\nNamed:\n- src/a_1.py\nAll went well."
+    summary = extractive_summary(read(loop(3)).messages, known=known)
+    assert extractive_summary(read(loop(3)).messages, known=summary).count("Known from before:") == 1
+    part = summary.partition("Known from before:\n")[2].splitlines()[:3]
+    assert part == ["- Task: order widgets", "- Facts: ORD-4411", "All went well."]
+    assert "- src/a_1.py" in summary
+
+
+LINES = [
+    "…",
+    "- …",
+    "go on",
+    "words " * 40,
+    "Named:",
+    "- src/a_1.py",
+    "Asked by the user:",
+    "Tools used:",
+    "- run × 3",
+    " […]",
+]
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    st.lists(st.sampled_from(LINES), max_size=12),
+    st.lists(st.sampled_from([*LINES, "see src/app/main.py and ORD-4411. " * 9]), max_size=9),
+    st.integers(0, 700),
+)
+def test_an_extractive_summary_fits_whatever_was_known_and_said(known, said, longest):
+    messages = [Message.of_text(("user", "assistant")[number % 2], text) for number, text in enumerate(said)]
+    summary = extractive_summary([*messages, *read(loop(2)).messages], known="\n".join(known), longest=longest)
+    assert len(summary) <= longest
+    titles = [line for line in summary.splitlines() if line in ("Named:", "Asked by the user:", "Tools used:")]
+    assert len(titles) == len(set(titles))
 
 
 def test_a_window_of_nothing_waits_for_the_results_of_a_call():

@@ -878,6 +878,13 @@ def test_a_summary_that_was_put_before_the_messages_is_not_taken_for_the_first_o
     assert first in again.messages
 
 
+def test_whoever_a_summary_was_put_in_the_mouth_of_a_user_says_it_first():
+    summary = Converse.say("assistant", "<summary>\nall\n</summary>")
+    state = {**SummarizingConversationManager().get_state(), "summary_message": summary}
+    [first] = SummarizingConversationManager().restore_from_session(state)
+    assert first == {**summary, "role": "user"}
+
+
 def test_without_a_summary_nothing_is_to_be_prepended():
     manager = SummarizingConversationManager()
     assert manager.get_state()["summary_message"] is None

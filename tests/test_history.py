@@ -113,6 +113,20 @@ def test_what_is_known_is_not_estimated_again_when_others_leave():
     assert is_right(history, wires)
 
 
+@pytest.mark.parametrize("change", [lambda wires: wires.append(answer("1")), lambda wires: wires.pop(0)])
+def test_a_copy_stays_as_it_is_and_can_go_on_by_itself(change):
+    wires = [*chat(30), call("1"), said("assistant", "I wait.")]
+    history = history_of(wires)
+    copied, before = history.copy(), wires.copy()
+    change(wires)
+    history.read(wires)
+    assert is_right(copied, before)
+    assert is_right(history, wires)
+    copied.read(wires)
+    assert is_right(copied, wires)
+    assert copied.revision == history.revision
+
+
 # Edits by others
 
 EDITS: dict[str, Callable[[list[Any]], object]] = {

@@ -318,6 +318,12 @@ def test_what_a_loop_says_wrong_is_named(options, error, message):
         ContextManager("auto", dialect="openai").converse(**{"messages": [], **options})
 
 
+def test_a_tool_without_a_proper_name_is_the_providers_to_refuse():
+    specs = [{"name": ["read"]}, {"type": "web_search"}, "read"]
+    conversation = ContextManager("auto", dialect="openai").converse([], tool_specs=specs)
+    assert conversation.tool_specs[: len(specs)] == specs
+
+
 def test_limits_that_contradict_each_other_are_refused():
     with pytest.raises(InvalidValueError, match="window is given twice"):
         ContextManager("auto", dialect="openai", window=50_000).converse([], window=9_000)

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import copy
+import json
 import logging
+import random
+import re
+from dataclasses import replace
 
 import pytest
 
 from holdfast import ContextCompression, ContextManager, ContextOffloader, EvictingStorage, FileStorage, InMemoryStorage
 from holdfast.compression import Protection, Summarize, Truncate, set_pins
+from holdfast.compression.plans import Drop, Insert, Plan
+from holdfast.compression.words import in_words, removed_by, rewritten_by
 from holdfast.errors import HoldfastError, InvalidTypeError, InvalidValueError
 from holdfast.hooks import BeforeModelCall, Conversation, HookRegistry
+from holdfast.messages import Message
 from holdfast.offload import OffloadRules
 from holdfast.storage import S3Storage
 
@@ -181,7 +189,8 @@ def test_what_is_wrong_is_named_when_it_is_built(options, error, message):
     ("options", "message"),
     [
         ({"offload_storage": "memory"}, "offload_storage has no effect without offloader"),
-        ({"compression": True, "offload_storage": "memory"}, "offload_storage has no effect without offloader"),
+        ({"compression": True, "archive": False, "offload_storage": "memory"}, "offload_storage has no effect without"),
+        ({"offloader": True, "archive": True}, "archive has no effect without compression"),
         ({"offloader": True, "protect_first": 1}, "protect_first has no effect without compression"),
         ({"offloader": True, "window": 1_000}, "window has no effect without compression"),
         ({"strategy": "auto", "compression": {"protect_first": 1}, "protect_first": 2}, "protect_first is given twice"),
@@ -232,10 +241,13 @@ async def test_other_plugins_are_told_of_events_too():
 
 
 def test_the_tools_are_those_of_the_parts():
-    names = ["retrieve_offloaded_content", "search_offloaded_content", "pin_message"]
+    names = ["retrieve_offloaded_content", "search_context", "pin_message"]
     assert [tool.name for tool in ContextManager("auto").agent_tools] == names
-    assert [tool.name for tool in ContextManager(offloader=True).agent_tools] == names[:2]
-    assert [tool.name for tool in ContextManager(compression=True).agent_tools] == names[2:]
+    assert [tool.name for tool in ContextManager(compression=True).agent_tools] == names
+    without_history = ["retrieve_offloaded_content", "search_offloaded_content"]
+    assert [tool.name for tool in ContextManager(offloader=True).agent_tools] == without_history
+    names_then = [*without_history, "pin_message"]
+    assert [tool.name for tool in ContextManager("auto", archive=False).agent_tools] == names_then
     assert [tool.name for tool in ContextManager("auto", include_pin_tool=False).agent_tools] == names[:2]
     assert ContextManager("auto", offloader={"include_retrieval_tool": False}).agent_tools[0].name == "pin_message"
     assert ContextManager().agent_tools == ()
@@ -435,3 +447,255 @@ async def test_the_task_and_the_request_are_kept_wherever_they_stand(begins, com
     assert "THE TASK" in seen[0]
     assert "THE REQUEST" in seen[0]
     assert len(messages) < 60
+
+
+# What is asked of it too early, or of one that cannot
+
+
+async def test_why_nothing_can_be_undone_is_told():
+    with pytest.raises(InvalidValueError, match="nothing is ever reduced without compression"):
+        await ContextManager(offloader=True).undo()
+    with pytest.raises(InvalidValueError, match="with archive=False, what leaves is not kept"):
+        await ContextManager(compression=True, archive=False).undo()
+    manager = ContextManager(compression=True, dialect="openai")
+    with pytest.raises(InvalidValueError, match="has no conversation yet"):
+        await manager.undo()
+    manager.converse([{"role": "user", "content": "Hello."}])
+    with pytest.raises(InvalidValueError, match="no reduction of this history is left"):
+        await manager.undo()
+    assert not len(manager.ledger)
+
+
+async def test_a_second_conversation_is_told_of_the_manager():
+    manager, registry = ContextManager(compression=True, dialect="openai"), HookRegistry()
+    manager.register_hooks(registry)
+    await registry.invoke(BeforeModelCall(Conversation([{"role": "user", "content": "a"}])))
+    with pytest.raises(InvalidValueError, match="this ContextManager belongs to another conversation"):
+        await registry.invoke(BeforeModelCall(Conversation([{"role": "user", "content": "b"}])))
+
+
+@pytest.mark.parametrize("option", [{"embedder": len}, {"offload_storage": "memory"}])
+def test_what_would_make_an_option_work_is_told(option):
+    for others in ({}, {"compression": True, "archive": False}):
+        with pytest.raises(
+            InvalidValueError, match=r"add offloader=True or compression=True, do not say archive=False"
+        ):
+            ContextManager(**others, **option)
+    ContextManager(compression=True, **option)
+
+
+# An embedder
+
+
+@pytest.mark.parametrize("embedder", ["x", 3, object()])
+def test_an_embedder_that_is_no_function_is_refused_when_built(embedder):
+    with pytest.raises(InvalidTypeError, match="embedder must be a function that takes texts"):
+        ContextManager("auto", embedder=embedder)
+
+
+async def test_an_embedder_that_fails_is_recorded_once_until_it_works_again():
+    answers: list = [RuntimeError("quota"), RuntimeError("quota"), KeyError("x"), None, RuntimeError("quota")]
+
+    def embed(texts):
+        if (answer := answers.pop(0)) is not None:
+            raise answer
+        return [[1.0, 2.0] for _ in texts]
+
+    manager = ContextManager("auto", embedder=embed)
+    asked = len(answers)
+    for _ in range(asked):
+        await manager._embedding.of(["a text"])
+    failures = manager.ledger.of("failure")
+    assert [(failure.error_type, failure.what) for failure in failures] == [
+        ("RuntimeError", "the search goes by words"),
+        ("KeyError", "the search goes by words"),
+        ("RuntimeError", "the search goes by words"),
+    ]
+
+
+async def test_an_embedder_of_endless_failures_does_not_fill_the_ledger():
+    def embed(texts):
+        raise type(f"Failure{len(manager.ledger)}", (Exception,), {})
+
+    manager = ContextManager("auto", embedder=embed)
+    for _ in range(50):
+        await manager._embedding.of(["a text"])
+    assert 1 < len(manager.ledger) < 20
+
+
+# Sessions
+
+
+@pytest.mark.parametrize(
+    ("part", "damaged"),
+    [
+        ("offloader", []),
+        ("compression", {"removed_message_count": "x"}),
+        ("archive", []),
+        ("archive", {"undoable": None}),
+        ("ledger", []),
+    ],
+)
+def test_a_state_that_is_refused_leaves_nothing_behind(part, damaged):
+    saved = ContextManager("auto")
+    saved.ledger.add("eviction")
+    saved.compression.window.removed_message_count = 7
+    state = json.loads(json.dumps(saved.get_state())) | {part: damaged}
+    manager = ContextManager("auto")
+    before = manager.get_state()
+    with pytest.raises(HoldfastError):
+        manager.restore(state)
+    assert manager.get_state() == before
+    manager.restore(saved.get_state())
+    assert manager.compression.removed_message_count == 7
+
+
+# What the ledger says
+
+
+def tool_call(number: int, **arguments) -> dict:
+    function = {"name": "read_file", "arguments": json.dumps(arguments)}
+    return {"role": "assistant", "tool_calls": [{"id": f"call_{number}", "type": "function", "function": function}]}
+
+
+async def test_what_was_offloaded_is_told_by_its_call():
+    manager = ContextManager("auto", dialect="openai", window=50_000)
+    messages = [{"role": "user", "content": "Read it."}]
+    conversation = manager.converse(messages)
+
+    async def send(sent):
+        return tool_call(1, path="src/app/main.py")
+
+    messages.append(await conversation.call_model(send))
+    lines = "\n".join(f"line {number} of a long file" for number in range(2_000))
+    await conversation.call_tool("read_file", "call_1", {"path": "src/app/main.py"}, lambda name, given: lines)
+    offload = manager.ledger.last("offload")
+    assert (offload.what, offload.call_id) == ("the result of read_file src/app/main.py", "call_1")
+
+
+async def test_a_search_of_the_program_is_no_call_of_a_tool():
+    manager = ContextManager("auto", dialect="openai", window=50_000)
+    conversation = manager.converse([{"role": "user", "content": "Look."}])
+    await manager.search_context("walrus")
+    assert manager.ledger.last("search").tool == ""
+    await conversation.call_tool("search_context", "call_1", {"query": "walrus"}, lambda name, given: "")
+    assert manager.ledger.last("search").tool == "search_context"
+    await conversation.call_tool("retrieve_offloaded_content", "call_2", {"reference": "x"}, lambda name, given: "")
+    assert manager.ledger.last("retrieval").what == "nothing found: x"
+
+
+# The preview
+
+
+class Foretold:
+    """An agent that looks ahead before each step, and compares what it saw with what then happens."""
+
+    def __init__(self, dice: random.Random, **options) -> None:
+        self.dice = dice
+        self.manager = ContextManager("auto", dialect="openai", window=6_000, reserved=500, **options)
+        self.messages: list = [{"role": "user", "content": "Find out why it fails."}]
+        self.conversation = self.manager.converse(self.messages, system_prompt="Be brief.")
+        self.calls = 0
+        self.seen: dict[str, int] = {"before": 0, "end": 0}
+
+    async def step(self) -> None:
+        self.calls += 1
+        answer = await self.foretold("before", self.conversation.call_model(self.send))
+        self.messages.append(answer["message"])
+        words = " ".join(f"word{self.dice.randrange(999)}" for _ in range(self.dice.choice([10, 60, 250])))
+        given = {"path": f"src/{self.calls}.py"}
+        self.messages.append(
+            await self.conversation.call_tool("read_file", f"call_{self.calls}", given, lambda name, arguments: words)
+        )
+
+    async def send(self, sent: list) -> dict:
+        size = len(json.dumps(sent)) // 5
+        return {"message": tool_call(self.calls, path=f"src/{self.calls}.py"), "usage": {"prompt_tokens": size}}
+
+    async def end(self) -> None:
+        self.messages.append({"role": "assistant", "content": "Done so far."})
+        await self.foretold("end", self.conversation.end())
+        self.messages.append({"role": "user", "content": "Go on."})
+
+    async def foretold(self, when: str, what):
+        before, preview = copy.deepcopy(self.messages), self.manager.preview()
+        assert self.messages == before
+        known = len(self.manager.ledger.of("reduction"))
+        answer = await what
+        records = self.manager.ledger.of("reduction")[known:]
+        plan = preview.at_end if when == "end" else preview.plan if preview.is_due else None
+        assert len(records) == (plan is not None), str(preview)
+        for record in records:
+            self.seen[when] += 1
+            assert (record.messages, record.rewritten) == (removed_by(plan), rewritten_by(plan))
+            assert record.tokens_before == plan.tokens_before
+            # References are not known before, and each is of other tokens.
+            assert record.tokens_after == pytest.approx(plan.tokens_after, abs=12 * (1 + record.rewritten))
+            assert f"{record.messages:,} message" in str(preview) or not record.messages
+        return answer
+
+
+@pytest.mark.parametrize("archive", [True, False])
+@pytest.mark.parametrize("method", ["truncate", "summarize"])
+async def test_a_preview_is_what_happens_next(method, archive):
+    dice = random.Random(7)
+    agent = Foretold(dice, compression={"method": method, "window_size": 24}, archive=archive)
+    for number in range(90):
+        await agent.step()
+        if number % 30 == 29:
+            await agent.end()
+    assert agent.seen["before"] > 1
+    assert agent.seen["end"] > 1
+
+
+async def test_a_reduction_is_told_by_the_numbers_of_what_left():
+    agent = Foretold(random.Random(7), compression={"window_size": 24})
+    while len(agent.manager.ledger.of("reduction")) < 3:
+        await agent.step()
+    told = [record.what for record in agent.manager.ledger.of("reduction")]
+    assert told[0].startswith("messages 2–")
+    assert all("removed (read_file × " in what for what in told)
+    assert not any("0 rewritten" in what for what in told)
+    spans = [span for what in told for span in re.findall(r"([0-9]+)–([0-9]+)", what)]
+    numbers = [number for first, last in spans for number in range(int(first), int(last) + 1)]
+    assert len(numbers) == len(set(numbers))
+
+
+@pytest.mark.parametrize(
+    "note", [None, 7, {"ranges": 7}, {"ranges": [7, [1], ["a", 2], [2, 10**30]]}, {"ranges": [[9, 2]]}]
+)
+def test_whatever_became_of_a_note_on_a_marker_a_reduction_can_be_told(note):
+    marker = replace(Message.of_text("user", "[gone]", made_as="marker"), notes={"holdfast": "marker", "left": note})
+    messages = [Message.of_text("user", "a"), marker, Message.of_text("assistant", "b")]
+    plan = Plan((Insert(1, marker), Drop(1, 3)), 100, 50, "why", made_here=1)
+    assert in_words(plan, messages) == "1 message removed"
+
+
+async def test_a_preview_names_no_limit_beyond_the_window():
+    agent = Foretold(random.Random(7))
+    for _ in range(12):
+        await agent.step()
+    preview = agent.manager.preview()
+    assert preview.tokens == agent.manager.report().used
+    assert preview.due_at <= preview.window == 6_000
+    assert f"takes {preview.tokens:,} of 6,000 tokens" in str(preview)
+
+
+async def test_a_preview_says_why_it_is_put_off():
+    agent = Foretold(random.Random(7), offloader=False)
+    while not agent.manager.ledger.of("reduction"):
+        await agent.step()
+    agent.conversation.conversation.window = 7_500
+    await agent.manager.undo()
+    preview = agent.manager.preview()
+    assert not preview.is_due
+    assert "put off: what left was put back just now" in str(preview)
+    for _ in range(30):
+        await agent.step()
+    assert len(agent.manager.ledger.of("reduction")) > 1
+
+
+@pytest.mark.parametrize("reference", [None, 5, ["mem_1"]])
+async def test_a_reference_that_is_no_text_is_a_clear_error(reference):
+    with pytest.raises(InvalidTypeError, match="reference must be a text"):
+        await ContextManager("auto").retrieve(reference)

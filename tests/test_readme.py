@@ -58,6 +58,9 @@ def test_block(language, code, output, tmp_path, environment):
         assert MOMENT.sub("<ms>_", answer.stdout) == MOMENT.sub("<ms>_", output)
 
 
+PLACES = ("kept", "searchable", "recoverable", "lost")
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8")):
@@ -72,6 +75,7 @@ def test_links_lead_somewhere(page):
         ("tokens.json", "tokens benchmark"),
         ("compression.json", "compression benchmark"),
         ("offload.json", "offload benchmark"),
+        ("search.json", "search benchmark"),
         ("strands_turns.json", "strands_turns benchmark"),
     ],
 )
@@ -80,6 +84,16 @@ def test_the_quoted_figures_are_those_of_the_last_benchmark(file, mark):
     quoted = README.read_text(encoding="utf-8").partition(f"<!-- {mark} -->")[2].partition(f"<!-- /{mark} -->")[0]
     for row in results["rows"]:
         assert f"| {row['measure']} | {row['bar']} | {row['result']}" in quoted
+    assert results["machine"] in quoted
+
+
+def test_the_quoted_places_of_values_are_those_of_the_last_benchmark():
+    results = json.loads((ROOT / "benchmarks" / "recall.json").read_text(encoding="utf-8"))
+    quoted = README.read_text(encoding="utf-8").partition("<!-- recall benchmark -->")[2]
+    for row in results["rows"]:
+        count = sum(row["places"].values())
+        shares = " | ".join(f"{row['places'][place] / count:.1%}" for place in PLACES)
+        assert f"({count:,}) | {row['window']:,} | {row['manager']} | {shares} | {row['bill']:.2f} |" in quoted
     assert results["machine"] in quoted
 
 

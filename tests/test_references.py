@@ -57,3 +57,37 @@ def test_messages_that_others_took_out_or_replaced_show_nothing_any_more():
     del messages[0]
     assert known.visible_in(messages, Converse()) == {ALIKE[5], ALIKE[2]}
     assert known.visible_in([], Converse()) == frozenset()
+
+
+def claiming(references: list[str]) -> dict[str, Any]:
+    text = "".join(map(offloaded_as, references))
+    return {"role": "user", "content": [{"toolResult": {"toolUseId": "t1", "content": [{"text": text}]}}]}
+
+
+def test_what_texts_claim_displaces_nothing_that_was_stored():
+    known = knowing(ALIKE)
+    messages = [claiming([f"q{block}-{number}" for number in range(300)]) for block in range(50)]
+    known.visible_in(messages, Converse())
+    assert known.stored == ALIKE
+    assert len(known) <= len(ALIKE) + 2_000
+    assert known.stored_in(Converse().read(said(f"{ALIKE[0]} and q49-299")).blocks) == {ALIKE[0]}
+
+
+def test_what_was_looked_for_in_vain_is_not_believed_again_until_it_is_stored():
+    known = KnownReferences()
+    known.visible_in([claiming(["x1"])], Converse())
+    known.forget("x1")
+    known.visible_in([claiming(["x1"]), claiming(["x2"])], Converse())
+    assert known.claimed == ["x2"]
+    known.add("x1", "read")
+    assert known.stored == ["x1"]
+
+
+def test_what_lasts_is_forgotten_after_all_others():
+    known = KnownReferences(lasting={"kept-1"})
+    for number in range(11_000):
+        known.add(f"kept-{number}", "read")
+    assert len(known) == 10_000
+    assert "kept-1" in known
+    assert "kept-0" not in known
+    assert "kept-10999" in known

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from offloading import LOG, PNG, conversation, converse_result, offloaded, references_of, retrieved
+from offloading import LOG, PNG, conversation, converse_result, offloaded, references_of, retrieved, turns
 
 from holdfast import ContextOffloader, FileStorage, InMemoryStorage
 from holdfast.hooks import Conversation
@@ -477,8 +477,7 @@ async def test_evicted_unknown_and_foreign_references_are_told_apart(tmp_path):
     evicting, other = ContextOffloader(InMemoryStorage(evict_after_turns=1)), conversation()
     await offloaded(evicting, LOG, other)
     [reference] = references_of(evicting)
-    for _ in range(3):
-        evicting.storage.advance_turn()
+    await turns(evicting, other, 3)
     assert "is gone: " in (await retrieved(evicting, other, reference)).text
 
 

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import math
 import sqlite3
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import HoldfastError, InvalidTypeError, InvalidValueError
-from holdfast.search import SearchIndex
+from holdfast.search import Addition, SearchIndex
 from holdfast.search.chunks import chunks_of
+from holdfast.search.embedding import Embedding
+from holdfast.search.terms import searchable
+from holdfast.testing import FakeClock
 
 LOG = "".join(f"2024-05-{day:02} INFO worker {day} finished job {day * 37} without trouble\n" for day in range(1, 29))
 LONG_LOG = "".join(f"{number} INFO the worker finished a job and waits for the next one\n" for number in range(2_000))
@@ -78,6 +87,12 @@ class TestFinding:
             ("전제하에 주소를 포함한다는", "주소"),
             ("ภาษาไทยไม่มีช่องว่าง", "ช่องว่าง"),
             ("ｆｕｌｌ ｗｉｄｔｈ text", "full width"),
+            ("it went 🚀🔥 at once", "🚀"),
+            ("it went 🚀🔥 at once", "🚀🔥"),
+            ("I ❤️ that", "❤"),
+            ("a wal\u200brus and a soft\u00adhyphen", "walrus"),
+            ("a wal\u200brus and a soft\u00adhyphen", "softhyphen"),
+            ("a walrus swims", "wal\u200brus"),
         ],
     )
     async def test_identifiers_and_words_of_all_scripts_are_found(self, index, text, query):
@@ -146,6 +161,399 @@ class TestFinding:
         assert (await index.search("walrus", within=[])).hits == ()
 
 
+UUID = "3f2b8c1e-9d4a-4e77-8b1f-0c5d6e7f8a9b"
+HASH = "9c73d57aa1b2c3d4e5f60718293a4b5c6d7e8f90"
+
+
+LONG_NAME = "shouldReturnNotFoundWhenCustomerDoesNotExistYet"
+
+
+class TestIdentifiers:
+    @pytest.mark.parametrize(
+        ("identifier", "queries"),
+        [
+            ("getUserById", ["getUserById", "get_user_by_id", "GETUSERBYID", "user", "user by id"]),
+            ("get_user_by_id", ["get_user_by_id", "getUserById", "user"]),
+            ("ORD-4411", ["ORD-4411", "ord-4411", "4411", "ord"]),
+            ("src/app/main.py:42", ["src/app/main.py:42", "main.py", "app/main.py", "main", "42", "main.py:42"]),
+            (UUID, [UUID, UUID.upper(), "3f2b8c1e", "0c5d6e7f8a9b", "9d4a-4e77"]),
+            ("jane.doe@mail.example.org", ["jane.doe@mail.example.org", "jane.doe", "mail.example.org", "doe"]),
+            (
+                "https://docs.example.org/a/b?page=7#top",
+                ["https://docs.example.org/a/b?page=7", "docs.example.org/a/b"],
+            ),
+            ("v1.24.3", ["v1.24.3", "1.24.3", "24.3"]),
+            ("1.24.3", ["1.24.3", "v1.24.3"]),
+            (HASH, [HASH, HASH[:7], HASH[:12], HASH[:39]]),
+            (HASH[:7], [HASH, HASH[:7]]),
+            ("ORD4411", ["ORD4411", "4411", "ord", "ORD-4411"]),
+            ("ORD-4411", ["ord4411"]),
+            ("INV20240012", ["20240012", "inv"]),
+            ("order8822", ["8822", "order"]),
+            ("user4411account", ["4411", "4411account", "account"]),
+            ("W8660475", ["W8660475", "8660475"]),
+            ("Base64Encoder", ["encoder", "base64encoder", "Base64"]),
+            ("Sha256Hasher", ["hasher"]),
+            (LONG_NAME, [LONG_NAME, "ReturnNotFound", "DoesNotExistYet", "customer", "not_found"]),
+            ("AbstractAnnotationConfigDispatcherServletInitializerZebra", ["dispatcher", "zebra"]),
+            ("getBenutzerStraßeName", ["benutzer", "strasse", "BenutzerStraße"]),
+            ("ПриветМир", ["ПриветМир", "Мир", "привет"]),
+            ("test1Step2Case3", ["step", "case"]),
+        ],
+    )
+    async def test_they_are_found_whole_and_by_a_part(self, index, identifier, queries):
+        await index.add("other", LONG_LOG.replace("42", "43"))
+        await index.add("wanted", f"{LOG.replace('42', '43')}it was about {identifier} then\n")
+        for query in queries:
+            hit = await first(index, query)
+            assert (hit.reference, identifier in shown(hit)) == ("wanted", True), query
+
+    @pytest.mark.parametrize(
+        ("identifier", "parts"),
+        [
+            ("getUserById", "get the user by id, user by user, or get_user_by_id(id)"),
+            ("ORD-4411", "ord 17, order 4411, 4411 ord, ORD-4412, ORD-4410"),
+            ("src/app/main.py:42", "src/main.py:42, app/src/main.py, main.py:40, 42 of src/app"),
+            (UUID, " ".join(sorted(UUID.split("-")))),
+            ("jane.doe@mail.example.org", "doe.jane@mail.example.org, jane@example.org, mail doe example.org"),
+            ("https://docs.example.org/a/b?page=7", "https://example.org/docs/b/a?page=8 page 7"),
+            ("v1.24.3", "v1.3.24, 1.3, 24.1, v1"),
+            ("10.0.0.1", "10.0.1.0, 0.10.1, 1 of 10, 0 of 0"),
+        ],
+    )
+    async def test_the_whole_comes_before_its_parts(self, index, identifier, parts):
+        for number in range(60):
+            await index.add(f"parts {number}", f"{parts}\n{parts}\n" * (number % 3 + 1))
+        await index.add(
+            "whole", f"{LOG}we looked at {identifier} and at some other things that day in the long office\n"
+        )
+        assert (await first(index, identifier)).reference == "whole"
+
+    async def test_parts_in_a_row_come_before_the_same_parts_elsewhere(self, index):
+        await index.add_all(
+            Addition(f"r{n}", "not a return, found and not found: Return or Found or Not\n") for n in range(30)
+        )
+        await index.add("wanted", f"{LOG}{LONG_NAME} fails\n")
+        answer = await index.search("ReturnNotFound")
+        assert (answer.hits[0].reference, answer.missing) == ("wanted", ())
+
+    async def test_parts_that_are_in_no_row_do_not_make_up_a_word(self, index):
+        await index.add("parts", "found it, and did not return\n")
+        assert (await index.search("ReturnNotFound")).missing == ("returnnotfound",)
+
+    @pytest.mark.parametrize(
+        ("held", "asked"),
+        [("W8660475", "W8660499"), ("ORD-44110", "ORD-44119"), ("9f86d081ab", "9f86d081cd"), ("v20240012", "20240013")],
+    )
+    async def test_one_that_is_nowhere_is_not_taken_for_another(self, index, held, asked):
+        await index.add("other", f"see {held} now\n")
+        answer = await index.search(asked)
+        assert answer.missing == (asked.lower().removeprefix("ord-"),)
+        assert not answer.hits or asked.startswith("ORD")
+
+    @pytest.mark.parametrize(
+        "noise",
+        [HASH, HASH.upper(), HASH[:10], "e29b", "0x7ffeeb3c", "aGVsbG8gd29ybGQhIHRoaXMgaXMgYmFzZTY0", "x7k2m9q4w1"],
+    )
+    async def test_what_chance_put_together_has_no_parts(self, noise):
+        assert searchable(f"see {noise}") == f"see {noise.lower()}"
+
+    async def test_a_short_hash_finds_the_long_one_too(self, index):
+        await index.add("short", f"fixed in {HASH[:7]}\n")
+        await index.add("long", f"commit {HASH}\n")
+        assert {hit.reference for hit in (await index.search(HASH[:7])).hits} == {"short", "long"}
+
+
+class TestManyPlaces:
+    async def test_copies_of_a_passage_do_not_push_out_what_else_was_asked_for(self, index):
+        await index.add_all(Addition(f"other {n}", LOG) for n in range(200))
+        await index.add_all(
+            Addition(f"copy {n}", "def walrus(tusk, whisker): return tusk + whisker\n") for n in range(20)
+        )
+        await index.add("elsewhere", "the seal is grey\n")
+        hits = (await index.search("walrus tusk whisker return seal")).hits
+        assert hits[0].reference.startswith("copy")
+        assert "elsewhere" in [hit.reference for hit in hits]
+
+    async def test_scores_go_down(self, index):
+        await index.add_all(
+            Addition(f"r{n}", f"walrus {'seal ' * (n % 3)} {'tusk' if n % 5 else ''}\n") for n in range(30)
+        )
+        scores = [hit.score for hit in (await index.search("walrus seal tusk", 20)).hits]
+        assert scores == sorted(scores, reverse=True)
+
+    async def test_of_many_that_hold_the_same_the_most_telling_come_first(self, index):
+        await index.add_all(Addition(f"r{n}", f"a walrus and much else, {'filler ' * 100}\n") for n in range(200))
+        await index.add("short", "walrus\n")
+        assert (await first(index, "walrus")).reference == "short"
+        assert (await index.search("walrus")).total_matching == 201
+
+    async def test_a_question_in_many_common_words_is_answered(self, index):
+        await index.add_all(Addition(f"r{n}", f"{LOG}message {n}\n") for n in range(100))
+        answer = await index.search("info worker finished job without trouble message 2024 05")
+        assert len(answer.hits) == 5
+
+
+class TestAddingMany:
+    async def test_all_are_found_with_their_titles_and_labels(self, index):
+        additions = [Addition(f"r{n}", f"walrus{n} said hello\n", f"tool{n}", {"turn": f"{n}"}) for n in range(500)]
+        await index.add_all(iter(additions))
+        assert index.references == tuple(addition.reference for addition in additions)
+        for number in (0, 250, 499):
+            hit = await first(index, f"walrus{number}")
+            assert (hit.reference, hit.title, hit.labels) == (f"r{number}", f"tool{number}", {"turn": f"{number}"})
+            assert (await first(index, f"tool{number}")).reference == f"r{number}"
+
+    async def test_the_last_of_the_same_reference_counts(self, index):
+        await index.add_all([Addition("a", "old walrus\n"), Addition("b", "other\n"), Addition("a", "new seal\n")])
+        assert (await index.search("walrus")).hits == ()
+        assert (await first(index, "seal")).reference == "a"
+        assert set(index.references) == {"a", "b"}
+
+    async def test_the_oldest_leave_within_one_call(self):
+        index = SearchIndex(max_bytes=3 * 1_010)
+        await index.add_all(Addition(name, "walrus 123") for name in "abcdefgh")
+        assert (index.references, set(index.uncovered)) == (("f", "g", "h"), set("abcde"))
+        assert {hit.reference for hit in (await index.search("walrus")).hits} == set("fgh")
+        await index.aclose()
+
+    async def test_a_search_goes_on_meanwhile_and_finds_what_is_there(self, index):
+        await index.add("small", "walrus\n")
+        adding = asyncio.create_task(index.add_all(Addition(f"r{n}", LONG_LOG[n : n + 3_000]) for n in range(1_000)))
+        while not index.holds("r10"):
+            await asyncio.sleep(0)
+        answer = await index.search("walrus")
+        assert not adding.done()
+        assert [hit.reference for hit in answer.hits] == ["small"]
+        adding.cancel()
+
+    async def test_a_cancelled_one_keeps_what_was_done_and_leaves_nothing_else_behind(self, index):
+        adding = asyncio.create_task(
+            index.add_all(Addition(f"r{n}", f"seal{n}\n{LONG_LOG[:9_000]}") for n in range(500))
+        )
+        while not index.holds("r10"):
+            await asyncio.sleep(0)
+        adding.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await adding
+        done = index.references
+        assert done == tuple(f"r{n}" for n in range(len(done)))
+        assert len(done) < 500
+        await index.add("after", "walrus\n")
+        assert (await first(index, "walrus")).reference == "after"
+        assert {hit.reference for hit in (await index.search(f"seal{len(done)} worker", 50)).hits} <= set(done)
+        assert (await first(index, "seal3")).reference == "r3"
+
+    async def test_many_are_removed_at_once(self, index):
+        await index.add_all(Addition(f"r{n}", f"walrus {n}\n") for n in range(300))
+        await index.remove(f"r{n}" for n in range(299))
+        answer = await index.search("walrus")
+        assert ([hit.reference for hit in answer.hits], answer.total_matching) == (["r299"], 1)
+
+    async def test_anything_but_additions_is_refused(self, index):
+        with pytest.raises(InvalidTypeError, match="what is added must be an Addition, got tuple"):
+            await index.add_all([("a", "text")])
+        with pytest.raises(InvalidTypeError, match="text must be a string, got bytes"):
+            Addition("a", b"text")
+        with pytest.raises(InvalidTypeError, match="labels must be a mapping of strings, got list"):
+            Addition("a", "text", labels=["a"])
+
+
+MEANINGS = (("cat", "kitten", "feline"), ("car", "vehicle", "automobile"), ("rain", "weather", "storm"))
+
+
+def embed(texts):
+    """Texts as points along axes of meaning."""
+    words = [text.lower().split() for text in texts]
+    return [[0.1, *(float(sum(map(own.count, alike))) for alike in MEANINGS)] for own in words]
+
+
+async def embed_soon(texts):
+    await asyncio.sleep(0)
+    return embed(texts)
+
+
+def hybrid(embedder, **options):
+    index = SearchIndex(embedder=embedder, **options)
+    additions = [Addition("pets", "the kitten sleeps\n"), Addition("roads", "an automobile waits\n")]
+    return index, [*additions, *(Addition(f"other {n}", f"number {n} of the many things\n") for n in range(60))]
+
+
+def refuse(texts):
+    raise OSError("no such model")
+
+
+class TestEmbedder:
+    @pytest.mark.parametrize("embedder", [embed, embed_soon, lambda texts: embed_soon(texts)])
+    async def test_what_is_near_in_meaning_is_found_without_a_common_word(self, embedder):
+        index, additions = hybrid(embedder)
+        await index.add_all(additions)
+        await index.settled()
+        assert (await first(index, "feline")).reference == "pets"
+        assert (await first(index, "vehicle")).reference == "roads"
+        assert (await index.search("feline")).missing == ("feline",)
+        assert "kitten" in shown(await first(index, "feline"))
+        await index.aclose()
+
+    async def test_what_matches_in_both_ways_comes_first(self):
+        index, additions = hybrid(embed)
+        await index.add_all(
+            [*additions, Addition("words", "a feline of many words\n"), Addition("near", "kitten cat\n")]
+        )
+        await index.settled()
+        assert (await first(index, "feline")).reference == "words"
+        await index.aclose()
+
+    @pytest.mark.parametrize("copies", [1, 3, 8])
+    @pytest.mark.parametrize(
+        "query", ["order ORD-4411", "what became of order ORD-4411 of the customer", "order 4411", "order #A-4411"]
+    )
+    async def test_what_holds_the_identifier_is_not_pushed_out_by_what_is_only_alike(self, query, copies):
+        index = SearchIndex(embedder=lambda texts: [[1.0, float("order" in text)] for text in texts])
+        await index.add_all(
+            Addition(f"r{n}", f"order ORD-{n}: the order of the customer is on its way\n") for n in range(5_000, 5_120)
+        )
+        await index.add_all(Addition(f"other {n}", f"nothing happened, {n}\n") for n in range(200))
+        await index.add_all(
+            Addition(f"wanted {n}", f"{LOG}ORD-4411: the parcel was lost, {n}\n") for n in range(copies)
+        )
+        await index.settled()
+        references = [hit.reference for hit in (await index.search(query)).hits]
+        assert sum(reference.startswith("wanted") for reference in references) == min(copies, 5)
+        await index.aclose()
+
+    async def test_one_that_hangs_keeps_one_search_waiting_and_is_left_alone_for_a_while(self, monkeypatch):
+        monkeypatch.setattr("holdfast.search.embedding._LONGEST_WAIT_FOR_A_QUERY", 0.01)
+        clock, asked, hangs = FakeClock(), [], True
+
+        async def sometimes(texts):
+            asked.append(texts)
+            if hangs and texts == ["feline"]:
+                await asyncio.Event().wait()
+            return embed(texts)
+
+        index, additions = hybrid(Embedding(sometimes, clock=clock))
+        await index.add_all(additions)
+        await index.settled()
+        assert [(await index.search("feline")).hits for _ in range(3)] == [()] * 3
+        assert asked.count(["feline"]) == 1
+        hangs = False
+        clock.advance(29)
+        assert (await index.search("feline")).hits == ()
+        await index.add("more", "and more\n")
+        await index.settled()
+        assert asked[-1] == ["and more\n"]
+        clock.advance(2)
+        assert (await first(index, "feline")).reference == "pets"
+        await index.aclose()
+
+    async def test_a_search_may_be_confined_and_what_left_is_not_found(self):
+        index, additions = hybrid(embed)
+        await index.add_all(additions)
+        await index.settled()
+        assert {hit.reference for hit in (await index.search("feline", within=["roads"])).hits} == {"roads"}
+        await index.remove(["pets"])
+        assert "pets" not in {hit.reference for hit in (await index.search("feline", 50)).hits}
+        await index.add("pets", "the kitten is back\n")
+        await index.settled()
+        assert (await first(index, "feline")).reference == "pets"
+        await index.aclose()
+
+    async def test_it_is_called_in_batches_off_the_event_loop(self):
+        calls = []
+
+        def watched(texts):
+            calls.append((len(texts), threading.current_thread() is threading.main_thread()))
+            return embed(texts)
+
+        index, additions = hybrid(watched)
+        await index.add_all(additions)
+        await index.settled()
+        assert calls == [(32, False), (30, False)]
+        await index.aclose()
+
+    @pytest.mark.parametrize(
+        "embedder",
+        [
+            refuse,
+            lambda texts: [],
+            lambda texts: None,
+            lambda texts: 5,
+            lambda texts: [[1.0]] * (len(texts) + 1),
+            lambda texts: [[1.0] * (1 + place % 2) for place in range(len(texts) + 1)][1:],
+            lambda texts: [[] for _ in texts],
+            lambda texts: [[math.nan, 1.0] for _ in texts],
+            lambda texts: [[math.inf, 1.0] for _ in texts],
+            lambda texts: [["a", "b"] for _ in texts],
+            lambda texts: ["ab" for _ in texts],
+        ],
+    )
+    async def test_one_that_fails_or_returns_nonsense_is_complained_about_once(self, embedder, caplog):
+        index, additions = hybrid(embedder)
+        with caplog.at_level(logging.WARNING):
+            await index.add_all(additions)
+            await index.settled()
+            await index.add("more", "and more\n")
+            await index.settled()
+            assert (await first(index, "kitten")).reference == "pets"
+        [record] = caplog.records
+        assert record.message.startswith("the embedder fails, and the search goes by words alone: ")
+        await index.aclose()
+
+    async def test_one_that_fails_for_the_query_leaves_the_words(self, caplog):
+        index, additions = hybrid(lambda texts: refuse(texts) if texts == ["kitten"] else embed(texts))
+        await index.add_all(additions)
+        await index.settled()
+        assert [hit.reference for hit in (await index.search("kitten")).hits] == ["pets"]
+        assert "no such model" in caplog.text
+        await index.aclose()
+
+    async def test_what_failed_is_tried_again_when_something_is_added(self, caplog):
+        down = [True]
+        index, additions = hybrid(lambda texts: refuse(texts) if down[0] else embed(texts))
+        await index.add_all(additions)
+        await index.settled()
+        assert (await index.search("feline")).hits == ()
+        down[0] = False
+        await index.add("more", "and more\n")
+        await index.settled()
+        assert (await first(index, "feline")).reference == "pets"
+        await index.aclose()
+
+    async def test_vectors_count_toward_the_bound(self):
+        index = SearchIndex(max_bytes=20_000, embedder=lambda texts: [[1.0] * 1_000 for _ in texts])
+        await index.add_all(Addition(name, "walrus\n") for name in "abcdefgh")
+        await index.settled()
+        assert 1 <= len(index.references) < 5
+        assert set(index.references) | set(index.uncovered) == set("abcdefgh")
+        assert {hit.reference for hit in (await index.search("walrus")).hits} == set(index.references)
+        await index.aclose()
+
+    async def test_closing_does_not_wait_for_it(self):
+        async def never(texts):
+            await asyncio.Event().wait()
+
+        index, additions = hybrid(never)
+        await index.add_all(additions)
+        await asyncio.sleep(0)
+        await asyncio.wait_for(index.aclose(), timeout=20)
+
+    async def test_what_cannot_be_called_is_refused(self):
+        with pytest.raises(InvalidTypeError, match=r"embedder must be a function .* got str"):
+            SearchIndex(embedder="text-embedding-3")
+
+    def test_an_index_may_be_used_in_one_event_loop_after_the_other(self):
+        index, additions = hybrid(embed_soon)
+
+        async def use() -> str:
+            await index.add_all(additions)
+            await index.settled()
+            return (await first(index, "feline")).reference
+
+        asyncio.run(index.add_all(additions))
+        assert asyncio.run(use()) == asyncio.run(use()) == "pets"
+
+
 class TestHostileQueries:
     @pytest.mark.parametrize(
         "query",
@@ -163,7 +571,7 @@ class TestHostileQueries:
             "🦭🦭 walrus 🦭",
             "\ud800 walrus",
             "walrus " * 20_000,
-            " ".join(f"w{number}" for number in range(20_000)),
+            " ".join(f"w{number}" for number in range(100_000, 120_000)),
             "w" * 100_000,
             "海" * 5_000,
         ],
@@ -358,6 +766,35 @@ async def find(text, line, word, query):
     await index.aclose()
 
 
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["add", "remove"]), st.lists(st.integers(0, 9), min_size=1, max_size=6)), max_size=8
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(steps=STEPS, length=st.sampled_from([1, 40, 4_000]))
+def test_after_any_additions_and_removals_just_what_is_there_is_found(steps, length):
+    asyncio.run(follow(steps, length))
+
+
+async def follow(steps, length):
+    index, there = SearchIndex(), {}
+    for number, (step, names) in enumerate(steps):
+        if step == "add":
+            there.update((f"r{name}", f"walrus{name}x{number}y") for name in names)
+            await index.add_all(Addition(f"r{name}", f"{LONG_LOG[:length]}\n{there[f'r{name}']}") for name in names)
+        else:
+            await index.remove(f"r{name}" for name in names)
+            there = {reference: word for reference, word in there.items() if int(reference[1:]) not in names}
+    assert set(index.references) == set(there)
+    for reference, word in there.items():
+        answer = await index.search(word, within=None if length == 40 else [reference])
+        assert answer.hits[0].reference == reference
+        assert word in shown(answer.hits[0])
+    assert {hit.reference for hit in (await index.search("walrus", 50)).hits} == set(there)
+    await index.aclose()
+
+
 def test_an_index_may_be_used_in_one_event_loop_after_the_other():
     index = SearchIndex()
 
@@ -366,3 +803,105 @@ def test_an_index_may_be_used_in_one_event_loop_after_the_other():
         return len((await index.search("hello")).hits)
 
     assert asyncio.run(add_some()) == asyncio.run(add_some()) > 0
+
+
+def test_an_index_may_be_used_in_several_event_loops_at_the_same_time():
+    index = SearchIndex(max_bytes=400_000)
+
+    async def work(name: int) -> None:
+        for n in range(15):
+            await index.add(f"{name}-{n % 4}", f"walrus{'abcd'[name]}{chr(97 + n)} " + "hello there " * 1_500)
+            await index.search("hello")
+            await index.remove([f"{name}-{(n + 2) % 4}"])
+
+    with ThreadPoolExecutor(4) as threads:
+        for worker in [threads.submit(asyncio.run, work(name)) for name in range(4)]:
+            worker.result(60)
+    for name in range(4):
+        answer = asyncio.run(index.search(f"walrus{'abcd'[name]}o"))
+        assert [hit.reference for hit in answer.hits] == [f"{name}-2"]
+    asyncio.run(index.aclose())
+
+
+def test_an_event_loop_that_was_left_in_the_midst_of_something_holds_up_no_other():
+    index = SearchIndex()
+    left = asyncio.new_event_loop()
+    task = left.create_task(index.add("large", "hello there " * 200_000))
+    left.run_until_complete(asyncio.sleep(0.01))
+    assert not task.done()
+
+    async def work() -> int:
+        await index.add("other", "walrus")
+        return len((await index.search("walrus")).hits)
+
+    assert asyncio.run(asyncio.wait_for(work(), 60)) == 1
+    left.run_until_complete(asyncio.wait([task]))
+    left.close()
+    assert asyncio.run(work()) == 1
+    asyncio.run(index.aclose())
+
+
+DEPLOYMENTS = [
+    "the nightly deployment reads its settings from ops/nightly/settings_eu.toml before it starts",
+    "who waits for the nightly deployment is told by notifyWaiting and by release-bot@example.org",
+    "the weekly deployment of build-4411 has nothing to do with that",
+    "lunch is at noon",
+]
+
+
+async def test_names_near_the_words_of_a_query_are_told(index):
+    for number, text in enumerate(DEPLOYMENTS):
+        await index.add(f"note-{number}", text)
+    answer = await index.search("nightly deployment", limit=1)
+    assert len(answer.hits) == 1
+    assert set(answer.names) == {"ops/nightly/settings_eu.toml", "notifyWaiting", "release-bot@example.org"}
+
+
+async def test_names_of_many_and_of_better_passages_come_first(index):
+    for number in range(8):
+        await index.add(f"note-{number}", f"the deployment went to host_{number}, as shared_plan says, step {number}")
+    answer = await index.search("deployment", limit=2)
+    assert answer.names[0] == "shared_plan"
+    assert len(answer.names) == 9
+
+
+async def test_names_of_the_query_are_known_already(index):
+    await index.add("note", "the deployment went to host_5, as shared_plan says")
+    answer = await index.search("deployment to host_5")
+    assert answer.names == ("shared_plan",)
+
+
+async def test_names_are_read_out_of_json(index):
+    await index.add(
+        "log", '{"log": "deployment began\\nload_settings failed\\tretry_later", "of": "10:42, and/or 2024"}'
+    )
+    answer = await index.search("deployment")
+    assert answer.names == ("load_settings", "retry_later", "and/or")
+
+
+async def test_names_are_bounded(index):
+    await index.add("list", " ".join(f"deployment host_{number}" for number in range(5_000)) + "_x" * 5_000)
+    answer = await index.search("deployment")
+    assert 50 < len(answer.names) <= 500
+    assert max(map(len, answer.names)) <= 160
+
+
+STOPS_WHILE_IT_INDEXES = """
+import asyncio, sys
+from holdfast.search import SearchIndex
+
+async def main():
+    adding = asyncio.ensure_future(SearchIndex().add("log", "\\n".join(f"line {n} of word{n}" for n in range(100_000))))
+    await asyncio.sleep(float(sys.argv[1]))
+    adding.cancel()
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("seconds", [0.01, 0.02, 0.03, 0.05, 0.08])
+def test_a_program_may_end_while_something_is_indexed(seconds):
+    """The connection was closed at exit, under the feet of the thread that wrote: a crash, at one exit in two."""
+    command = [sys.executable, "-c", STOPS_WHILE_IT_INDEXES, str(seconds)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stderr) == (0, "")

@@ -107,7 +107,7 @@ async def test_a_reference_of_another_agent_is_not_to_be_read(shared):
 
 async def test_a_search_finds_only_what_is_ones_own(shared):
     one = agent("one", [Call("read_log", {"name": "one"}), "Read."], shared)
-    other = agent("other", [Call("search_offloaded_content", {"query": "secret-one-7"}), "Searched."], shared)
+    other = agent("other", [Call("search_context", {"query": "secret-one-7"}), "Searched."], shared)
     await one.invoke_async("Read the log.")
     await other.invoke_async("Search.")
     assert "line 7:" not in other.model.requests[-1].latest_text
@@ -158,7 +158,7 @@ async def test_several_agents_work_at_the_same_time_in_one_loop(shared):
 
 
 def searching(words: str) -> Call:
-    return Call("search_offloaded_content", {"query": words, "limit": 20})
+    return Call("search_context", {"query": words, "limit": 20})
 
 
 async def test_a_swarm_that_runs_again_has_forgotten_the_last_run(shared):

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
-import sys
-import threading
 from collections import Counter, deque
 from collections.abc import Iterator
 from itertools import islice
@@ -17,8 +14,7 @@ from recorded import Run, recorded_runs
 
 strands = pytest.importorskip("strands")
 
-from strands.types.events import ToolResultEvent  # noqa: E402
-from strands.types.tools import AgentTool  # noqa: E402
+from strands.tools.tools import PythonAgentTool  # noqa: E402
 
 from holdfast.adapters.strands import ContextManager  # noqa: E402
 from holdfast.testing import Call, Request, ScriptedModel  # noqa: E402
@@ -27,30 +23,6 @@ pytestmark = [pytest.mark.strands, pytest.mark.extended]
 
 EVERY = 6
 ILLEGAL_IN_A_NAME = re.compile(r"[^a-zA-Z0-9_-]")
-
-
-class RecordedTool(AgentTool):
-    """Answers each call as it was answered in the run."""
-
-    tool_type = "recorded"
-
-    def __init__(self, name: str, results: dict[str, str]) -> None:
-        super().__init__()
-        self.name = name
-        self.results = results
-
-    @property
-    def tool_name(self) -> str:
-        return self.name
-
-    @property
-    def tool_spec(self) -> dict[str, Any]:
-        return {"name": self.name, "description": self.name, "inputSchema": {"json": {"type": "object"}}}
-
-    async def stream(self, tool_use, invocation_state, **kwargs):
-        text = self.results[tool_use["toolUseId"]]
-        content = [{"text": text if text.strip() else "(nothing)"}]
-        yield ToolResultEvent({"toolUseId": tool_use["toolUseId"], "status": "success", "content": content})
 
 
 def legal(name: str) -> str:
@@ -81,10 +53,21 @@ def call_of(call: dict[str, Any]) -> Call:
     return Call(legal(call["function"]["name"]), json.loads(call["function"]["arguments"]), legal(call["id"]))
 
 
-def tools_of(run: Run) -> list[RecordedTool]:
+def tools_of(run: Run) -> list[PythonAgentTool]:
+    """The tools of a run, which answer each call as it was answered then."""
     results = {legal(m["tool_call_id"]): text_of(m) for m in run.messages if m["role"] == "tool"}
     names = {legal(call["function"]["name"]) for m in run.messages for call in m.get("tool_calls") or ()}
-    return [RecordedTool(name, results) for name in sorted(names)]
+
+    async def answer(tool_use: Any, **state: Any) -> Any:
+        text = results[tool_use["toolUseId"]]
+        content = [{"text": text if text.strip() else "(nothing)"}]
+        return {"toolUseId": tool_use["toolUseId"], "status": "success", "content": content}
+
+    return [PythonAgentTool(name, spec_of(name), answer) for name in sorted(names)]
+
+
+def spec_of(name: str) -> dict[str, Any]:
+    return {"name": name, "description": name, "inputSchema": {"json": {"type": "object"}}}
 
 
 class Replay:
@@ -117,44 +100,16 @@ class Replay:
                 self.request = "Go on."
 
 
-def with_a_deep_stack(what: Any) -> None:
-    """Run a coroutine where one invocation may have hundreds of turns: Strands nests each in the one before."""
-    failure = list[BaseException]()
-
-    def work() -> None:
-        try:
-            asyncio.run(what)
-        except BaseException as error:
-            failure.append(error)
-
-    limit, size = sys.getrecursionlimit(), threading.stack_size(512 * 1024 * 1024)
-    sys.setrecursionlimit(100_000)
-    try:
-        thread = threading.Thread(target=work)
-        thread.start()
-        thread.join()
-    finally:
-        sys.setrecursionlimit(limit)
-        threading.stack_size(size)
-    if failure:
-        raise failure[0]
-
-
 @pytest.mark.parametrize("name", ["swe", "tau", "web"])
 @pytest.mark.parametrize("window", [32_000])
-def test_the_task_and_the_request_are_in_every_call_and_every_call_is_legal_and_fits(name, window):
+async def test_the_task_and_the_request_are_in_every_call_and_every_call_is_legal_and_fits(name, window):
     seen, overflows = Counter[str](), 0
-
-    async def replay() -> None:
-        nonlocal overflows
-        for run in islice(recorded_runs(name), 0, None, EVERY):
-            lived = Replay(run, window)
-            await lived.live(run)
-            assert lived.model.violations == []
-            seen.update(lived.seen)
-            overflows += lived.model.overflows
-
-    with_a_deep_stack(replay())
+    for run in islice(recorded_runs(name), 0, None, EVERY):
+        lived = Replay(run, window)
+        await lived.live(run)
+        assert lived.model.violations == []
+        seen.update(lived.seen)
+        overflows += lived.model.overflows
     assert seen["calls"] > 50
     assert seen["task"] == seen["request"] == seen["calls"]
     # An overflow is mended by a second, smaller request; there should be next to none.

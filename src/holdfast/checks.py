@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import Any, TypeGuard
 
 from holdfast.errors import InvalidTypeError
 
-__all__ = ["check_flag", "check_told", "is_async"]
+__all__ = ["LARGEST", "check_flag", "check_told", "is_async", "is_count"]
+
+LARGEST = 2**63 - 1
+"""No number of anything is larger; what is written down may say otherwise."""
 
 
 def check_flag(name: str, flag: object) -> None:
@@ -27,3 +30,8 @@ def check_told(name: str, told: object) -> None:
 def is_async(given: Any) -> bool:
     """Say whether *given* is an async function, or an object that is called like one."""
     return inspect.iscoroutinefunction(given) or inspect.iscoroutinefunction(getattr(given, "__call__", None))  # noqa: B004
+
+
+def is_count(value: object, *, least: int = 0, most: int = LARGEST) -> TypeGuard[int]:
+    """Say whether *value* is a whole number that something can be counted with; True and False are none."""
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most

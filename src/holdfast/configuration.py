@@ -7,21 +7,29 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, replace
 from typing import Any, TypeAlias, TypedDict
 
+from holdfast.archive import Archive
+from holdfast.checks import check_flag
 from holdfast.compression import CompressionConfig, ContextCompression, Summarize, Truncate, compressor_from
 from holdfast.compression.config import METHODS
 from holdfast.compression.options import with_options
 from holdfast.defaults import METHOD
+from holdfast.dialects import dialect_named
 from holdfast.errors import InvalidTypeError, InvalidValueError
 from holdfast.eviction import EvictingStorage
+from holdfast.hold import Hold
 from holdfast.offload import ContextOffloader, OffloadRules
 from holdfast.storage import FileStorage, InMemoryStorage, S3Storage, Storage
+from holdfast.tokens import TokenEstimator, estimate_text
+from holdfast.turns import Turn
 
 __all__ = [
     "CompressionChoice",
     "OffloaderChoice",
     "StorageChoice",
     "StorageOptions",
+    "archive_for",
     "compression_from",
+    "hold_for",
     "known",
     "offloader_from",
     "storage_from",
@@ -85,7 +93,7 @@ def offloader_from(given: OffloaderChoice, storage: StorageChoice, **options: An
     if given is None or given is False:
         return None
     if isinstance(given, ContextOffloader):
-        own = {"offload_storage": storage, "count_text": options["count_text"]}
+        own = {"offload_storage": storage, "count_text": options["count_text"], "embedder": options["embedder"]}
         _refuse_beside("a ContextOffloader of your own", own)
         return given
     if isinstance(given, OffloadRules):
@@ -98,6 +106,38 @@ def offloader_from(given: OffloaderChoice, storage: StorageChoice, **options: An
             f"got {given!r:.80}"
         )
     return ContextOffloader(storage_from(storage), **known("offloader", given, _OF_OFFLOADER), **options)
+
+
+def hold_for(
+    offloader: ContextOffloader | None, wanted: Any, storage: StorageChoice, *, dialect: str | None, **options: Any
+) -> Hold | None:
+    """Return where what leaves is held: with the results that do, or by itself if none do; None if it is not wanted."""
+    if offloader is not None:
+        return offloader.hold
+    if wanted is None or wanted is False:
+        return None
+    rules = OffloadRules()
+    count_text, embedder = options["count_text"], options["embedder"]
+    return Hold(
+        storage_from(storage),
+        estimator=TokenEstimator(count_text or estimate_text),
+        turn=Turn(rules.limit_of_turn),
+        answer_tokens=rules.limit_of_answer,
+        timeout=rules.store_timeout,
+        dialect=None if dialect is None else dialect_named(dialect),
+        embedder=embedder,
+    )
+
+
+def archive_for(compression: ContextCompression | None, hold: Hold | None, wanted: bool | None) -> Archive | None:
+    """Return what stores messages before they leave, and have *compression* use it; None if it is not wanted."""
+    if wanted is not None:
+        check_flag("archive", wanted)
+    if compression is None or hold is None or wanted is False:
+        return None
+    archive = Archive(hold)
+    compression.archive = archive
+    return archive
 
 
 def storage_from(given: StorageChoice) -> Storage | None:

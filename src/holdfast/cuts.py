@@ -49,6 +49,12 @@ class Cuts:
         for message in messages:
             self.add(message)
 
+    def copy(self) -> Cuts:
+        """Return the same cuts, to be kept up by themselves."""
+        twin = Cuts()
+        twin.indices, twin._length, twin._open = self.indices.copy(), self._length, self._open.copy()
+        return twin
+
     def add(self, message: Message) -> None:
         """Take in the next message."""
         at, self._length = self._length, self._length + 1

@@ -29,7 +29,7 @@ WINDOW_SIZE = 40
 TRIGGER = 0.7
 """From this share of the window on, history is reduced before a model call."""
 
-LOW_WATER = 0.5
+LOW_WATER = 0.45
 """Down to this share of the window."""
 
 WINDOW = 128_000

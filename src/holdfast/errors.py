@@ -1,18 +1,20 @@
 """Everything holdfast raises on purpose.
 
 * HoldfastError
-  x InvalidValueError    (also ValueError)    an argument is outside what is allowed
-  x InvalidTypeError     (also TypeError)     an argument is of the wrong type
-  x MissingExtraError    (also ImportError)   an optional dependency is not installed
-  x ContextOverflowError                      nothing more can leave, and the context still does not fit
+  x InvalidValueError      (also ValueError)    an argument is outside what is allowed
+  x InvalidTypeError       (also TypeError)     an argument is of the wrong type
+  x MissingExtraError      (also ImportError)   an optional dependency is not installed
+  x ContextOverflowError                        nothing more can leave, and the context still does not fit
   x StorageError
-    + NotFoundError      (also KeyError)      this reference leads to nothing; `.reason` says why
-      - EvictedError                          it led to something that was evicted or deleted; tells the story
-    + StorageAccessError (also OSError)       the disk, the sandbox or the network refused
-      - StorageFullError                      no space left; nothing was written
-        · TooLargeError                       larger than the storage may ever hold; nothing was written
-    + CorruptMetadataError                    a file that describes entries cannot be read
-    + SharedStorageError (also ValueError)    a storage that serves one agent was given to two
+    + NotFoundError        (also KeyError)      this reference leads to nothing; `.reason` says why
+      - EvictedError                            it led to something that was evicted or deleted; tells the story
+    + StorageAccessError   (also OSError)       the disk, the sandbox or the network refused
+      - StorageFullError                        no space left; nothing was written
+        · TooLargeError                         larger than the storage may ever hold; nothing was written
+      - StorageTimeoutError (also TimeoutError) no answer in time; what was asked may still happen
+    + CorruptMetadataError                      a file that describes entries cannot be read
+    + DamagedContentError  (also ValueError)    messages that were stored are not what was stored
+    + SharedStorageError   (also ValueError)    a storage that serves one agent was given to two
 
 `holdfast.storage.s3_errors` adds `S3RefusedError`, a StorageError that is also botocore's ClientError, and
 `S3UnreachableError`, a StorageAccessError.
@@ -25,6 +27,7 @@ from typing import Any
 __all__ = [
     "ContextOverflowError",
     "CorruptMetadataError",
+    "DamagedContentError",
     "EvictedError",
     "HoldfastError",
     "InvalidTypeError",
@@ -35,6 +38,7 @@ __all__ = [
     "StorageAccessError",
     "StorageError",
     "StorageFullError",
+    "StorageTimeoutError",
     "TooLargeError",
 ]
 
@@ -120,8 +124,16 @@ class TooLargeError(StorageFullError):
     """A content, alone or with its chain, is larger than the storage may ever hold. Nothing was written."""
 
 
+class StorageTimeoutError(StorageAccessError, TimeoutError):
+    """A storage did not answer in time. What it was asked to do may still happen."""
+
+
 class CorruptMetadataError(StorageError):
     """A file that describes entries cannot be read. The contents themselves are unharmed."""
+
+
+class DamagedContentError(StorageError, InvalidValueError):
+    """Messages are in the storage, but are no longer what was stored."""
 
 
 class SharedStorageError(StorageError, ValueError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from itertools import accumulate
 from operator import is_
 from typing import Any, NamedTuple
@@ -66,6 +67,14 @@ class History:
             history._add(message)
         return history
 
+    def copy(self) -> History:
+        """Return a history of the same messages, which stays as it is, whatever is read here: for another thread."""
+        twin = copy(self)
+        for name, value in vars(self).items():
+            if isinstance(value, (list, Cuts)):
+                setattr(twin, name, value.copy())
+        return twin
+
     def __len__(self) -> int:
         return len(self.messages)
 
@@ -88,13 +97,21 @@ class History:
         if not all(map(self._refresh, self._next_to_look_at())):
             self._read_anew(given)
         elif len(given) > known:
-            self._read_on(given[known:])
+            self.read_on(given[known:])
 
     def verify(self, wires: Sequence[Any]) -> None:
         """Take in *wires*, looking at every message again."""
         self.read(wires)
         if not all(map(is_, self._wires, wires)) or not all(map(self._refresh, range(len(self.messages)))):
             self._read_anew(wires)
+
+    def is_as_read(self, indices: Iterable[int]) -> bool:
+        """Say whether these messages are what they were, after a look at each of them."""
+        return all(map(self._refresh, indices))
+
+    def is_seen_whole(self, index: int) -> bool:
+        """Say whether such a look would show any change: what is very large is not compared in every turn."""
+        return self._facts[index].values is not None
 
     def written(self, messages: Sequence[Message]) -> list[Any]:
         """Return *messages* in the provider's format; what was read and not changed is the very same object."""
@@ -161,7 +178,8 @@ class History:
         self.large_results = [at for at, fact in enumerate(self._facts) if fact.is_large_result]
         self._bound = [at for at, fact in enumerate(self._facts) if fact.is_bound]
 
-    def _read_on(self, wires: Sequence[Any]) -> None:
+    def read_on(self, wires: Sequence[Any]) -> None:
+        """Take in messages that follow what is known, without a look at that."""
         if self._detect(wires):
             self._read_anew([*self._wires, *wires])
             return

@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 
 from holdfast.agent_tools import AgentTool
 from holdfast.dialects import Dialect, legal_result
-from holdfast.errors import InvalidTypeError
+from holdfast.errors import InvalidTypeError, InvalidValueError
 from holdfast.hooks import (
     AfterInvocation,
     AfterModelCall,
@@ -22,8 +22,9 @@ from holdfast.hooks import (
     Plugin,
 )
 from holdfast.messages import Message, Text, ToolResult
+from holdfast.reports.kinds import name_of_tool
 
-__all__ = ["ManagedConversation"]
+__all__ = ["ManagedConversation", "specs_with"]
 
 logger = logging.getLogger(__name__)
 
@@ -117,6 +118,19 @@ class ManagedConversation:
     def _written(self, result: ToolResult) -> Any:
         wire = self._dialect.write(Message("user", (result,)))[0]
         return wire if self._dialect.name == "openai" else wire["content"][0]
+
+
+def specs_with(own: Sequence[AgentTool], tool_specs: Sequence[Any] | None, dialect: Dialect) -> list[Any]:
+    """Return what the provider is told of the loop's tools and of the manager's *own*, all of different names."""
+    if tool_specs is not None and not isinstance(tool_specs, (list, tuple)):
+        raise InvalidTypeError(f"tool_specs must be a list of tools, got {tool_specs!r:.80}")
+    specs, names = tool_specs or (), {tool.name for tool in own}
+    if taken := next((name for name in map(name_of_tool, specs) if name in names), None):
+        raise InvalidValueError(
+            f"there are two tools called {taken}: the loop's and the manager's; rename the loop's, or use "
+            "include_pin_tool=False or offloader={'include_retrieval_tool': False}"
+        )
+    return [*specs, *(tool.spec(dialect.name) for tool in own)]
 
 
 async def _awaited(value: Any) -> Any:

@@ -3,35 +3,33 @@
 from __future__ import annotations
 
 import inspect
+import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from time import time as now
 from typing import Any, ClassVar, TypeVar
 
 from holdfast.agent_tools import AgentTool
+from holdfast.bookkeeping import Bookkeeping, latest_messages
 from holdfast.checks import check_flag
-from holdfast.compression import ContextCompression, pin_message
-from holdfast.configuration import (
-    CompressionChoice,
-    OffloaderChoice,
-    StorageChoice,
-    compression_from,
-    known,
-    offloader_from,
-)
-from holdfast.defaults import ANSWER_TOKENS
+from holdfast.composition import composed, restore_all
+from holdfast.compression import NextReduction, next_reduction, pin_message
+from holdfast.configuration import CompressionChoice, OffloaderChoice, StorageChoice, known
 from holdfast.dialects import dialect_named
 from holdfast.errors import InvalidTypeError, InvalidValueError
-from holdfast.hooks import Conversation, HookRegistry, Plugin
-from holdfast.loops import ManagedConversation
-from holdfast.model_windows import limits_of
-from holdfast.offload import ContextOffloader
+from holdfast.hooks import BeforeModelCall, Conversation, HookRegistry, Plugin
+from holdfast.ledger import Ledger, ReductionRecord, UndoRecord
+from holdfast.ledger.kinds import Subscribe
+from holdfast.limits import Limits
+from holdfast.loops import ManagedConversation, specs_with
+from holdfast.reports import ContextReport, report_on
+from holdfast.search import SearchAnswer
+from holdfast.search.embedding import Embedder, Embedding
+from holdfast.telemetry import Telemetry
+from holdfast.undo import undo_and_record
 
 __all__ = ["ContextManager"]
 
 _Managed = TypeVar("_Managed", bound="ContextManager")
-_Part = TypeVar("_Part", ContextCompression, ContextOffloader)
-
-# Of the window, an answer may take so much unless somebody asked for more.
-_SHARE_FOR_ANSWER, _LARGEST_SHARE_FOR_ANSWER = 8, 2
 
 
 class ContextManager:
@@ -46,12 +44,20 @@ class ContextManager:
     `Protection` says otherwise. *protect_first* and *protect_last* keep so many messages more. *window* is how many
     tokens the model takes, *reserved* how many of them are kept free for its answer; both are known of many models.
 
+    What leaves is stored first, in *offload_storage*, unless *archive* is False: then `search_context` finds it, `undo`
+    puts it back, and `ledger` and `report` say what happened. *embedder* lets the search go by meaning too.
+
+    The agent may pin messages unless *include_pin_tool* is False. A loop of your own says which messages it speaks, as
+    *dialect*: ``"openai"``, ``"anthropic"`` or ``"converse"``. *count_text* counts tokens where estimates will not do.
+
     An own `ContextOffloader` or `ContextCompression`, given as the option or among *plugins*, takes the place of the
     managed one. What is wrong or has no effect is an error here, not later.
     """
 
     speaks: ClassVar[str | None] = None
     """The dialect, unless *dialect* is given."""
+    traces_tools: ClassVar[bool] = True
+    """Whether calls of its tools become spans of their own; not where the framework makes some."""
 
     def __init__(
         self,
@@ -68,27 +74,35 @@ class ContextManager:
         include_pin_tool: bool = True,
         dialect: str | None = None,
         count_text: Callable[[str], int] | None = None,
+        archive: bool | None = None,
+        embedder: Embedder | None = None,
         plugins: Iterable[Plugin] | None = (),
     ) -> None:
-        is_auto = _is_auto(strategy)
         dialect = self.speaks if dialect is None else dialect
         self.strategy = strategy
+        self._embedding = None if embedder is None else Embedding(embedder)
         self.dialect = None if dialect is None else dialect_named(dialect)
-        given = _checked_plugins(plugins)
-        shared: dict[str, Any] = {"dialect": dialect, "count_text": count_text}
-        protect = {"protect_first": protect_first, "protect_last": protect_last, "protect_task": protect_task}
-        asked = {**protect, "window": window, "reserved": reserved}
-        compression = _chosen("compression", compression, is_auto, _brought(ContextCompression, given))
-        offloader = _chosen("offloader", offloader, is_auto, _brought(ContextOffloader, given))
-        _refuse_without("compression", compression, asked)
-        _refuse_without("offloader", offloader, {"offload_storage": offload_storage})
-        self.compression = compression_from(compression, protect, window=window, **shared)
-        self.offloader = offloader_from(offloader, offload_storage, **shared)
-        self.plugins = tuple(part for part in given if not isinstance(part, (ContextCompression, ContextOffloader)))
-        self._window, self._reserved = _checked_limits(window, reserved)
+        self.compression, self.offloader, self.hold, self.archive, self.plugins = composed(
+            strategy,
+            _checked_plugins(plugins),
+            compression=compression,
+            offloader=offloader,
+            storage=offload_storage,
+            archive=archive,
+            embedder=self._embedding,
+            protect={"protect_first": protect_first, "protect_last": protect_last, "protect_task": protect_task},
+            limits={"window": window, "reserved": reserved},
+            dialect=dialect,
+            count_text=count_text,
+        )
         check_flag("include_pin_tool", include_pin_tool)
         self._pins = include_pin_tool and self.compression is not None
+        self._limits = Limits(window, reserved)
+        self.ledger = Ledger()
+        self.telemetry = Telemetry.of(self.ledger, conversation_id=secrets.token_hex(8), tool_spans=self.traces_tools)
+        self._keep_books()
         self._conversation: Conversation | None = None
+        self._latest: Any = None
 
     @classmethod
     def from_config(cls: type[_Managed], config: Mapping[str, Any]) -> _Managed:
@@ -101,10 +115,13 @@ class ContextManager:
     @property
     def agent_tools(self) -> tuple[AgentTool, ...]:
         """What the agent is given: to look at what left, and to keep messages in view."""
-        return (*(self.offloader.tools if self.offloader else ()), *((pin_message,) if self._pins else ()))
+        return (*(self.hold.tools if self.hold else ()), *((pin_message,) if self._pins else ()))
 
     def register_hooks(self, registry: HookRegistry) -> None:
         """Act on the events of one conversation: large results leave first, then old messages."""
+        registry.add_callback(BeforeModelCall, self._begin_turn)
+        if self.offloader is None and self.hold is not None:
+            registry.add_callback(BeforeModelCall, self.hold.before_model_call)
         for plugin in (self.offloader, self.compression, *self.plugins):
             if plugin is not None:
                 plugin.register_hooks(registry)
@@ -126,12 +143,9 @@ class ContextManager:
             raise InvalidValueError(
                 "say which messages the loop speaks: ContextManager(…, dialect='openai'), 'anthropic' or 'converse'"
             )
-        if None not in (window, self._window):
-            raise InvalidValueError(f"window is given twice: {window}, and {self._window} to the manager")
-        specs = [
-            *_checked_specs(tool_specs, self.agent_tools),
-            *(tool.spec(self.dialect.name) for tool in self.agent_tools),
-        ]
+        if None not in (window, self._limits.window):
+            raise InvalidValueError(f"window is given twice: {window}, and {self._limits.window} to the manager")
+        specs = specs_with(self.agent_tools, tool_specs, self.dialect)
         found, reserved = self.limits_for(model, window=window)
         conversation = Conversation(messages, system_prompt, specs, model, found, reserved)
         self.own(conversation)
@@ -144,7 +158,7 @@ class ContextManager:
                 "this ContextManager belongs to another conversation already; "
                 "make one for each, with one storage if you like"
             )
-        for part in (self.offloader, self.compression):
+        for part in (self.hold, self.compression):
             if part is not None:
                 part.own(conversation)
         self._conversation = conversation
@@ -155,62 +169,114 @@ class ContextManager:
         What this manager was told comes first, then *window* and *answer*, which the model says of itself, then what is
         known of well-known models.
         """
-        _checked_limits(window, None)
-        _checked_limits(None, answer)
-        listed = limits_of(model)
-        found = self._window or window or (listed.window if listed else None)
-        if self._reserved is not None or found is None:
-            return _checked_limits(found, ANSWER_TOKENS if self._reserved is None else self._reserved)
-        if answer is not None:
-            return found, min(answer, found // _LARGEST_SHARE_FOR_ANSWER)
-        longest = listed.answer if listed and listed.answer else ANSWER_TOKENS
-        return found, min(longest, found // _SHARE_FOR_ANSWER)
+        return self._limits.of(model, window=window, answer=answer)
+
+    async def search_context(self, query: str, limit: int = 8) -> SearchAnswer:
+        """Search in all that left the window, as the agent's tool of that name does."""
+        if self.hold is None:
+            raise InvalidValueError("nothing is stored, so there is nothing to search in: use archive or offloader")
+        return await self.hold.retrieval.search(query, limit)
+
+    async def retrieve(self, reference: str) -> tuple[bytes, str]:
+        """Return a content that left, whole, and its content type.
+
+        That of a batch of messages is their transcript; ``reference#17`` is message 17 of it, ``reference#17.2`` the
+        second part of that message, as it was. Raises KeyError if the reference leads to nothing, DamagedContentError
+        if what is stored there is no longer what was stored.
+        """
+        if self.hold is None:
+            raise InvalidValueError("nothing is stored, so there is nothing to retrieve: use archive or offloader")
+        if not isinstance(reference, str):
+            raise InvalidTypeError(f"reference must be a text, as a search or a marker names it, got {reference!r:.80}")
+        return await self.hold.retrieval.retrieve(reference)
+
+    async def undo(self, to: ReductionRecord | None = None) -> UndoRecord:
+        """Put back what the last reduction took, or what all took from that of the record *to* on.
+
+        Raises ContextOverflowError if that does not fit the window, and says how much is missing; InvalidValueError if
+        there is nothing to undo, or somebody else changed the history since; KeyError if the batch was evicted. Then
+        nothing changes. Objects of a provider's SDK come back as mappings.
+        """
+        if self.compression is None:
+            raise InvalidValueError("there is nothing to undo: nothing is ever reduced without compression")
+        if self.archive is None:
+            raise InvalidValueError("there is nothing to undo: with archive=False, what leaves is not kept")
+        return await undo_and_record(self.archive, self.compression, self._own_conversation(), self.ledger, to=to)
+
+    def preview(self) -> NextReduction:
+        """Return what the next reduction would do if it were due now. Nothing is applied, and no model is called."""
+        if self.compression is None:
+            raise InvalidValueError("nothing is ever reduced without compression")
+        return next_reduction(self.compression, self._own_conversation())
+
+    def report(self) -> ContextReport:
+        """Return what is in the context, item by item, what each takes, what left and where it is."""
+        return report_on(
+            self._own_conversation(),
+            self.ledger,
+            compression=self.compression,
+            known=None if self.hold is None else self.hold.known,
+            dialect=self.dialect,
+        )
+
+    @property
+    def on(self) -> Subscribe:
+        """``on(kind, callback)`` calls *callback* with each new record of a kind, "*" for all; see `Ledger.on`."""
+        return self.ledger.on
 
     def get_state(self) -> dict[str, Any]:
         """Return what to save with a session, as JSON."""
-        parts = {"compression": self.compression, "offloader": self.offloader}
-        return {name: part.get_state() for name, part in parts.items() if part is not None}
+        parts = {name: part.get_state() for name, part in self._parts.items()}
+        return {**parts, "conversation_id": self.telemetry.conversation_id} if parts else {}
+
+    @property
+    def _parts(self) -> dict[str, Any]:
+        """What has a state. What is in the hold was the offloader's once, and is so in sessions of then."""
+        parts = {"compression": self.compression, "offloader": self.hold, "archive": self.archive}
+        there = {name: part for name, part in parts.items() if part is not None}
+        return {**there, "ledger": self.ledger} if there else {}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from what `get_state` returned."""
+        """Go on from what `get_state` returned. If a part of it cannot be, nothing changes, and it raises why."""
         if not isinstance(state, Mapping):
             raise InvalidTypeError(f"state must be what get_state() returned, got {type(state).__name__}")
-        for name, part in (("compression", self.compression), ("offloader", self.offloader)):
-            if part is not None and name in state:
-                part.restore(state[name])
+        restore_all(self._parts, state)
+        if isinstance(known := state.get("conversation_id"), str):
+            self.telemetry.conversation_id = known
 
     async def aclose(self) -> None:
         """Wait for what is still under way. The storage is its owner's to close."""
-        if self.offloader is not None:
-            await self.offloader.aclose()
+        if self.hold is not None:
+            await self.hold.aclose()
 
+    def _keep_books(self) -> None:
+        """Have all that happens written into the ledger."""
+        books = Bookkeeping(self.ledger, lambda: latest_messages(self.hold, self._conversation))
+        for part in (self.hold, self.compression):
+            if part is not None:
+                part.listen(books.write)
+        if self._embedding is not None:
+            self._embedding.on_failure = books.embedder_failed
 
-def _is_auto(strategy: object) -> bool:
-    if strategy is None or strategy == "auto":
-        return strategy is not None
-    raise InvalidValueError(f"strategy must be 'auto', or left out to add parts one by one, got {strategy!r:.80}")
+    def _begin_turn(self, event: BeforeModelCall) -> None:
+        """Count the turn, and let the parts that write it down know."""
+        self.own(event.conversation)
+        messages = event.conversation.messages
+        latest = messages[-1] if messages else None
+        if latest is not None and latest is self._latest:
+            # The model is called again in the same turn.
+            return
+        self._latest = latest
+        self.ledger.turn += 1
+        if self.hold is not None:
+            self.hold.turn_number = self.ledger.turn
+        if self.archive is not None:
+            self.archive.begin_turn(messages, self.ledger.turn, now())
 
-
-def _brought(kind: type[_Part], plugins: Sequence[Any]) -> _Part | None:
-    """Return the part of that kind that a user brought along, by type."""
-    found = [plugin for plugin in plugins if isinstance(plugin, kind)]
-    if len(found) > 1:
-        raise InvalidValueError(f"plugins holds {len(found)} of {kind.__name__}; one conversation needs one")
-    return found[0] if found else None
-
-
-def _chosen(name: str, given: Any, is_auto: bool, brought: Any) -> Any:
-    if brought is None:
-        return is_auto if given is None else given
-    if given is None or given is True:
-        return brought
-    raise InvalidValueError(f"{name} is given twice: as an option, and among the plugins; leave one of them out")
-
-
-def _refuse_without(part: str, choice: Any, options: Mapping[str, Any]) -> None:
-    for name, value in options.items():
-        if value is not None and (choice is None or choice is False):
-            raise InvalidValueError(f"{name} has no effect without {part}; add {part}=True, or leave it out")
+    def _own_conversation(self) -> Conversation:
+        if self._conversation is None:
+            raise InvalidValueError("this manager has no conversation yet; give it to an agent, or call converse(…)")
+        return self._conversation
 
 
 def _checked_plugins(plugins: Iterable[Plugin] | None) -> tuple[Plugin, ...]:
@@ -223,27 +289,3 @@ def _checked_plugins(plugins: Iterable[Plugin] | None) -> tuple[Plugin, ...]:
         if isinstance(plugin, ContextManager):
             raise InvalidTypeError("plugins holds a ContextManager; one conversation needs one")
     return given
-
-
-_Tokens = TypeVar("_Tokens", int, "int | None")
-
-
-def _checked_limits(window: int | None, reserved: _Tokens) -> tuple[int | None, _Tokens]:
-    """Return what was given, refused as a conversation would refuse it."""
-    Conversation([], window=window, reserved=0 if reserved is None else reserved)
-    return window, reserved
-
-
-def _checked_specs(tool_specs: Sequence[Any] | None, own: Sequence[AgentTool]) -> Sequence[Any]:
-    if tool_specs is not None and not isinstance(tool_specs, (list, tuple)):
-        raise InvalidTypeError(f"tool_specs must be a list of tools, got {tool_specs!r:.80}")
-    names = {tool.name for tool in own}
-    for spec in tool_specs or ():
-        parts = (spec, *(spec.get(key) for key in ("function", "toolSpec"))) if isinstance(spec, Mapping) else ()
-        taken = names & {part.get("name") for part in parts if isinstance(part, Mapping)}
-        if taken:
-            raise InvalidValueError(
-                f"there are two tools called {taken.pop()}: the loop's and the manager's; rename the loop's, or use "
-                "include_pin_tool=False or offloader={'include_retrieval_tool': False}"
-            )
-    return tool_specs or ()

@@ -13,6 +13,9 @@ from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 __all__ = [
+    "KEPT_AS",
+    "KEPT_IN",
+    "LEFT_AS",
     "NO_NOTES",
     "SUMMARY",
     "Block",
@@ -32,6 +35,10 @@ __all__ = [
 Role: TypeAlias = Literal["user", "assistant", "system"]
 
 SUMMARY = "summary"
+KEPT_IN, KEPT_AS, LEFT_AS = "kept_in", "kept_as", "left_as"
+"""Notes: where what left is stored, on a marker or a summary; where a message is stored of which something is left out,
+and what tells that message from one that somebody changed since.
+"""
 NO_NOTES: Mapping[str, Any] = MappingProxyType({})
 _PINNED, _MADE_AS = "pinned", "holdfast"
 

@@ -7,16 +7,13 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from holdfast.compression.plans import Drop, Edit, Insert, Plan, Rewrite
-from holdfast.cuts import answers
+from holdfast.compression.seams import bridged, seam
 from holdfast.history import History, Unit
-from holdfast.messages import Message, Reasoning, Role, Text
+from holdfast.messages import Message, Reasoning, Text
 
-__all__ = ["Draft", "bridge", "unreasoned"]
+__all__ = ["Draft", "unreasoned"]
 
-_BRIDGE = "bridge"
-_LEFT_OUT = "[Some earlier messages are no longer shown here.]"
 _NO_REASONING = "[The reasoning that stood here is no longer shown.]"
-_OTHER: dict[Role, Role] = {"user": "assistant", "assistant": "user"}
 
 
 class _Sized(NamedTuple):
@@ -36,13 +33,14 @@ class Draft:
 
     @property
     def dropped(self) -> Sequence[Unit]:
-        """The units that leave, oldest first."""
+        """The units that leave, in the order in which they were dropped."""
         return self._dropped
 
     @property
     def dropped_messages(self) -> list[Message]:
         """The messages that leave, as they were."""
-        return [message for unit in self._dropped for message in self._history.messages[unit.start : unit.stop]]
+        dropped = sorted(self._dropped)
+        return [message for unit in dropped for message in self._history.messages[unit.start : unit.stop]]
 
     def message(self, index: int) -> Message:
         """Return a message as it would be."""
@@ -50,7 +48,7 @@ class Draft:
         return self._history.messages[index] if rewritten is None else rewritten.message
 
     def drop(self, unit: Unit) -> None:
-        """Let a unit leave. Units are dropped from the oldest on."""
+        """Let a unit leave."""
         self._dropped.append(unit)
         self.tokens -= sum(map(self._size, range(unit.start, unit.stop))) if self._rewritten else self._whole(unit)
         for index in range(unit.start, unit.stop) if self._rewritten else ():
@@ -69,7 +67,7 @@ class Draft:
 
     def plan(self, reason: str) -> Plan | None:
         """Return the edits with all that they entail; None if the request would not become smaller."""
-        drops = list(_spans(self._dropped))
+        drops = list(_spans(sorted(self._dropped)))
         starts = [drop.start for drop in drops[:1]] + list(self._rewritten)
         if not starts:
             return None
@@ -103,23 +101,26 @@ class Draft:
         return {index: unreasoned(self.message(index)) for index in left}
 
     def _at_seams(self, drops: Sequence[Drop]) -> Iterator[Insert]:
-        """Yield what has to stand where messages left, so that roles alternate and a user begins."""
+        """Yield what has to stand where messages left: the summary at the first place, and what the provider needs."""
         before: Message | None = None
-        kept_from = 0
-        new = [] if self._summary is None else [self._summary]
+        summary, kept_from = self._summary, 0
         for drop, following in zip_longest(drops, drops[1:]):
             kept_until = len(self._history) if following is None else following.start
             before = self._last_speaker(kept_from, drop.start) or before
             after = self._first_speaker(drop.stop, kept_until)
-            for message in [*new, *([] if after is None else [after])]:
-                if (role := _needed_between(before, message)) is not None:
-                    yield Insert(drop.start, bridge(role))
-                if message is not after:
-                    yield Insert(drop.start, message)
-                before = message
-            new, kept_from = [], drop.stop
-        if drops and drops[-1].stop == len(self._history) and before is not None and before.role == "user":
-            yield Insert(drops[-1].start, bridge("assistant"))
+            kept_from = drop.stop
+            if after is None and following is not None:
+                # Only instructions stand between this place and the next.
+                continue
+            for message in self._seam(summary, before, after):
+                yield Insert(drop.start, message)
+            summary = None
+
+    def _seam(self, summary: Message | None, before: Message | None, after: Message | None) -> list[Message]:
+        may_repeat = self._history.dialect.may_repeat_roles
+        if summary is None:
+            return bridged(before, after, may_repeat=may_repeat)
+        return seam(summary, before, after, may_repeat=may_repeat)
 
     def _first_speaker(self, start: int, stop: int) -> Message | None:
         kept = (self._history.messages[index] for index in range(start, stop))
@@ -128,11 +129,6 @@ class Draft:
     def _last_speaker(self, start: int, stop: int) -> Message | None:
         kept = (self._history.messages[index] for index in reversed(range(start, stop)))
         return next((message for message in kept if message.role != "system"), None)
-
-
-def bridge(role: Role) -> Message:
-    """Return what is said where two of the other role would meet."""
-    return Message.of_text(role, _LEFT_OUT, made_as=_BRIDGE)
 
 
 def _spans(units: Iterable[Unit]) -> Iterator[Drop]:
@@ -147,13 +143,6 @@ def _spans(units: Iterable[Unit]) -> Iterator[Drop]:
         span = Drop(unit.start, unit.stop)
     if span is not None:
         yield span
-
-
-def _needed_between(before: Message | None, after: Message) -> Role | None:
-    """Return who has to speak between two messages, or before the first, if somebody has to."""
-    if before is None:
-        return "user" if after.role == "assistant" or answers(after) else None
-    return _OTHER[after.role] if before.role == after.role else None
 
 
 def unreasoned(message: Message) -> Message:

@@ -6,60 +6,86 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+from holdfast.compression.furniture import names_a_batch, without_furniture
+from holdfast.compression.summary_messages import KEPT_FACTS
+from holdfast.compression.summary_sections import (
+    CUT,
+    Section,
+    first_and_latest,
+    firsts,
+    latest,
+    read_sections,
+    written,
+)
 from holdfast.cuts import opens_a_turn
 from holdfast.messages import Json, Message, Text, ToolResult, ToolUse
+from holdfast.references import offloaded_in
 
 __all__ = ["extractive_summary"]
 
-_KNOWN = "Known from before"
+_ASKED, _KNOWN, _TOOLS, _FAILED = "Asked by the user", "Known from before", "Tools used", "Failed"
+_NAMED, _SAID, _FACTS = "Named", "Said last", "Facts from before"
+_TITLES = {title: title for title in (_ASKED, _KNOWN, _TOOLS, _FAILED, _NAMED, _SAID, _FACTS)}
+_TITLES[KEPT_FACTS.removesuffix(":")] = _FACTS
 _LONGEST_QUOTE = 240
 _MOST_NAMES = 40
 _MOST_OF_EACH = 12
+_MOST_SAID = 3
 _LOOKED_AT = 20_000
+# No name goes beyond one of these, and all have such a mark.
+_RUN, _MARK = re.compile(r"[^\s\"'<>)\]]+"), re.compile(r"[-_#/@]")
 # Paths, addresses, identifiers with digits or case in them, and quoted numbers: what an agent has to know exactly.
+# A path or an address of mail is tried only where it can begin: every try looks at many characters.
 _NAME = re.compile(
     r"https?://[^\s\"'<>)\]]{4,200}"
-    r"|(?:[\w.-]{1,64}/){1,12}[\w.-]{1,64}"
+    r"|(?<![\w.-])(?:[\w.-]{1,64}/){1,12}[\w.-]{1,64}"
     r"|\b[A-Za-z]{1,12}[-_#][A-Za-z0-9_-]{0,24}\d[A-Za-z0-9_-]{0,24}\b"
-    r"|\b[\w.+-]{1,64}@[\w-]{1,64}\.[\w.-]{2,64}\b"
+    r"|\b(?<!\w[.+-])\w[\w.+-]{0,63}@[\w-]{1,64}\.[\w.-]{2,64}\b"
 )
+_AFTER_A_NAME = ".,:;!?-"
+_TIMES = re.compile(r"- (.+) × (\d{1,9})")
 
 
 def extractive_summary(messages: Sequence[Message], *, known: str = "", longest: int = 6_000) -> str:
     """Return a summary of *messages*, and of what was *known* before, of at most *longest* characters.
 
-    The same messages always give the same summary.
+    The same messages always give the same summary. What an earlier one says is joined with it section by section, and
+    what the user asked has the most room.
     """
+    before = read_sections(known, _TITLES, _KNOWN)
+    asked = _quotes(message.text for message in messages if opens_a_turn(message))
+    said = _quotes(message.text for message in messages if message.role == "assistant")
     sections = [
-        (_KNOWN, _lines(known)),
-        ("Asked by the user", _quotes(message.text for message in messages if opens_a_turn(message))),
-        ("Tools used", _tools(messages)),
-        ("Failed", _quotes(_failures(messages))),
-        ("Named", _names(messages)),
-        ("Said last", _quotes(_said_last(messages))),
+        Section(_ASKED, _joined(before[_ASKED], asked), first_and_latest),
+        Section(_KNOWN, before[_KNOWN], firsts),
+        Section(_TOOLS, _tools(before[_TOOLS], messages), firsts),
+        Section(_FAILED, _joined(before[_FAILED], _quotes(_failures(messages)))[-_MOST_OF_EACH:], latest),
+        Section(_NAMED, _names(before[_NAMED], messages), latest),
+        Section(_SAID, _joined(before[_SAID], said)[-_MOST_SAID:], latest),
+        Section(_FACTS, _joined((), before[_FACTS])[-_MOST_OF_EACH:], latest),
     ]
-    filled = [(title, lines) for title, lines in sections if lines]
-    share = longest // max(len(filled), 1)
-    return "\n".join(f"{title}:\n{_within(title, lines, share - len(title) - 2)}" for title, lines in filled)[:longest]
+    return written(sections, longest)
 
 
-def _lines(text: str) -> list[str]:
-    return [line for line in text.splitlines() if line.strip() and line != f"{_KNOWN}:"]
+def _joined(known: Iterable[str], new: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys([*known, *new]))
 
 
 def _quotes(texts: Iterable[str]) -> list[str]:
-    """Return the first and the latest of some texts, shortened."""
-    quotes = [f"- {_shortened(text)}" for text in texts if text.strip()]
-    return quotes if len(quotes) <= _MOST_OF_EACH else [quotes[0], "- …", *quotes[2 - _MOST_OF_EACH :]]
+    return [f"- {_shortened(text)}" for text in texts if text.strip()]
 
 
 def _shortened(text: str) -> str:
     line = " ".join(text[: 4 * _LONGEST_QUOTE].split())
-    return line if len(line) <= _LONGEST_QUOTE else f"{line[:_LONGEST_QUOTE]}…"
+    return line if len(line) <= _LONGEST_QUOTE else f"{line[:_LONGEST_QUOTE]}{CUT}"
 
 
-def _tools(messages: Iterable[Message]) -> list[str]:
-    counts = Counter(use.name for message in messages for use in message.tool_uses)
+def _tools(known: Iterable[str], messages: Iterable[Message]) -> list[str]:
+    """Return how often each tool was used so far, the ones used most first."""
+    counts: Counter[str] = Counter()
+    for used in filter(None, map(_TIMES.fullmatch, known)):
+        counts[used[1]] += int(used[2])
+    counts.update(use.name for message in messages for use in message.tool_uses)
     return [f"- {name} × {count}" for name, count in counts.most_common(_MOST_OF_EACH)]
 
 
@@ -70,14 +96,25 @@ def _failures(messages: Iterable[Message]) -> Iterator[str]:
                 yield "".join(_texts((result,)))
 
 
-def _names(messages: Iterable[Message]) -> list[str]:
-    """Return what was named most, in the order of first naming."""
+def _names(known: Iterable[str], messages: Iterable[Message]) -> list[str]:
+    """Return what was named most, in the order of first naming; of what was named as often, the latest."""
     counts: Counter[str] = Counter()
     for message in messages:
         for text in _texts(message.blocks):
-            counts.update(dict.fromkeys(_NAME.findall(text[:_LOOKED_AT]), 1))
+            counts.update(_named(text[:_LOOKED_AT]))
+    earlier = [line.removeprefix("- ") for line in known if not line.endswith((CUT, f"{CUT}]"))]
+    new = list(counts)
+    counts.update(earlier)
     most = {name for name, _ in counts.most_common(_MOST_NAMES)}
-    return [f"- {name}" for name in counts if name in most]
+    return [f"- {name}" for name in _joined(earlier, new) if name in most]
+
+
+def _named(text: str) -> list[str]:
+    """Return what a text names, each name once, without what only holdfast names there."""
+    runs = dict.fromkeys(_RUN.findall(without_furniture(text)))
+    found = (name.rstrip(_AFTER_A_NAME) for run in runs if _MARK.search(run) for name in _NAME.findall(run))
+    offloaded = offloaded_in(text)
+    return [name for name in dict.fromkeys(found) if name not in offloaded and not names_a_batch(name)]
 
 
 def _texts(blocks: Iterable[object]) -> Iterator[str]:
@@ -89,19 +126,3 @@ def _texts(blocks: Iterable[object]) -> Iterator[str]:
                 yield str(value)[:_LOOKED_AT]
             case ToolResult(_, content):
                 yield from _texts(content)
-
-
-def _said_last(messages: Sequence[Message]) -> list[str]:
-    said = [message.text for message in messages if message.role == "assistant" and message.text.strip()]
-    return said[-3:]
-
-
-def _within(title: str, lines: Sequence[str], longest: int) -> str:
-    """Return as many lines as fit: the latest, but of what is known from before the first, which is the task."""
-    kept: list[str] = []
-    for line in lines if title == _KNOWN else reversed(lines):
-        longest -= len(line) + 1
-        if longest < 0 and kept:
-            break
-        kept.append(line[: max(longest + len(line), 1)])
-    return "\n".join(kept if title == _KNOWN else reversed(kept))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from holdfast.errors import InvalidTypeError, InvalidValueError
 from holdfast.messages import Message
 
-__all__ = ["Drop", "Edit", "Insert", "Plan", "Rewrite", "apply"]
+__all__ = ["Drop", "Edit", "Insert", "Plan", "Rewrite", "apply", "check_plan"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,8 @@ Edit: TypeAlias = Drop | Insert | Rewrite
 class Plan:
     """Edits in the order of their places, what they achieve, and why they are needed.
 
-    Of the messages that leave, *made_here* were put there by holdfast: earlier summaries and the like.
+    Of the messages that leave, *made_here* were put there by holdfast: earlier summaries and the like. *failure* is why
+    there is no better plan, if one was tried.
     """
 
     edits: tuple[Edit, ...]
@@ -50,6 +52,7 @@ class Plan:
     tokens_after: int
     reason: str
     made_here: int = 0
+    failure: Exception | None = field(default=None, compare=False, repr=False)
 
     @property
     def saved(self) -> int:
@@ -72,6 +75,23 @@ class Plan:
             f"{self.reason}: {self.tokens_before:,} → {self.tokens_after:,} tokens, "
             f"{self.removed:,} messages removed, {rewritten:,} shortened"
         )
+
+
+def check_plan(plan: object, count: int) -> None:
+    """Refuse what is no plan for *count* messages. A compressor may be anybody's."""
+    if plan is None:
+        return
+    if not isinstance(plan, Plan):
+        raise InvalidTypeError(f"a compressor must return a Plan or None, got {type(plan).__name__}")
+    reached = 0
+    for edit in plan.edits:
+        stop = edit.stop if isinstance(edit, Drop) else edit.start + isinstance(edit, Rewrite)
+        if not reached <= edit.start <= stop <= count:
+            raise InvalidValueError(
+                f"the edits of a plan must be in the order of their places, each of the {count:,} messages in one at "
+                f"most; {type(edit).__name__} at {edit.start} comes after {reached}, or reaches to {stop}"
+            )
+        reached = stop
 
 
 def apply(plan: Plan, messages: Sequence[Message]) -> list[Message]:

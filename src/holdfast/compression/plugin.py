@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import logging
 import math
+import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from holdfast.budget import Budget, require_share
 from holdfast.checks import check_told
+from holdfast.compression.carrying_out import CarryingOut
 from holdfast.compression.config import CompressionConfig, Compressor, compressor_from
+from holdfast.compression.keeping import CompressionEvent, Keeping, Reduced, ReductionFailed, SummaryFailed
+from holdfast.compression.patience import Patience
 from holdfast.compression.plans import Plan
 from holdfast.compression.window import MOST_RETRIES, ContextWindow
 from holdfast.defaults import TRIGGER
@@ -20,11 +26,12 @@ from holdfast.hooks import AfterInvocation, AfterModelCall, BeforeModelCall, Con
 from holdfast.overflow import is_context_overflow
 from holdfast.tokens import Calibration
 
-__all__ = ["ContextCompression"]
+__all__ = ["ContextCompression", "is_worth_it"]
 
 logger = logging.getLogger(__name__)
 
 _WORTH_IT = 0.05
+_LARGEST_SHARE_FOR_MARKER = 10
 
 
 class ContextCompression:
@@ -36,6 +43,8 @@ class ContextCompression:
 
     Reducing before a call and after an invocation is best effort: what fails is logged, and the call proceeds. After
     an overflow the history is reduced and a retry asked for, at most three times, each time with less.
+
+    With an *archive*, what leaves is stored first. If that fails it stays, unless the model refused to take it.
     """
 
     def __init__(
@@ -49,6 +58,7 @@ class ContextCompression:
         count_text: Callable[[str], int] | None = None,
         calibration: Calibration | None = None,
         on_reduction: Callable[[Plan], object] | None = None,
+        archive: Keeping | None = None,
     ) -> None:
         self.compressor: Compressor = compressor_from(compression)
         for name, given in (("count_text", count_text), ("on_reduction", on_reduction)):
@@ -61,10 +71,14 @@ class ContextCompression:
             count_text=count_text,
             calibration=calibration,
         )
+        self.archive = archive
         self._on_reduction = on_reduction
+        self._listeners: list[Callable[[CompressionEvent], object]] = []
         self._conversation: Conversation | None = None
         self._retries = 0
+        self._began = 0.0
         self._enough_until = (0, 0)
+        self._patience = Patience()
 
     @property
     def removed_message_count(self) -> int:
@@ -81,7 +95,7 @@ class ContextCompression:
         """Reduce the history if it takes more than the trigger's share of the window."""
         conversation = self.own(event.conversation)
         # The call may still fit, and else the provider says so.
-        with _logged("the history could not be reduced, so the model call goes on without"):
+        with self._logged("the history could not be reduced, so the model call goes on without"):
             if self.window.is_due(conversation):
                 await self._reduce_before(conversation)
 
@@ -91,7 +105,7 @@ class ContextCompression:
         if self.window.is_waiting:
             return
         retries, self._retries = self._retries, 0
-        with _logged("nothing could be made of the end of a model call"):
+        with self._logged("nothing could be made of the end of a model call"):
             if event.error is None:
                 self._learn(conversation, event.usage)
             elif retries < MOST_RETRIES and is_context_overflow(event.error) and await self._reduce_after(event):
@@ -103,8 +117,47 @@ class ContextCompression:
         if self.window.is_waiting:
             return
         self._retries = 0
-        with _logged("the window could not be applied"):
-            self._apply_window(conversation)
+        with self._logged("the window could not be applied"):
+            await self._apply_window(conversation)
+
+    def listen(self, listener: Callable[[CompressionEvent], object]) -> None:
+        """Tell *listener* of each reduction, and of what went wrong with one."""
+        self._listeners.append(listener)
+
+    def hold_off(self) -> None:
+        """Reduce nothing until the history no longer fits the window, or is changed by others."""
+        self._enough_until = (self.window.history.revision, sys.maxsize)
+
+    def is_put_off(self, budget: Budget) -> bool:
+        """Say whether too little came since the last attempt, or since an undo, to try again."""
+        revision, tokens = self._enough_until
+        history = self.window.history
+        # A storage that does not answer would hold up each call from the limit on.
+        return self._patience.lasts(history.total) or (
+            history.revision == revision and history.total < min(tokens, budget.limit)
+        )
+
+    @property
+    def is_held_off(self) -> bool:
+        """Whether an undo is why it would be put off."""
+        return self._enough_until[1] == sys.maxsize
+
+    def plan_at_end(self, conversation: Conversation) -> Plan | None:
+        """Return what is to leave at the end of an invocation, for a compressor with a `window_size`."""
+        size = self.compressor.window_size
+        if size is None or len(conversation.messages) <= size:
+            return None
+        self.window.verify(conversation)
+        is_put_off = self.is_held_off and self.is_put_off(self.budget(conversation))
+        if is_put_off or self._patience.lasts(self.window.history.total):
+            return None
+        # As with tokens, further down than needed: so that the next invocations only append.
+        down_to = math.ceil(size * self.window.low_water / (self.window.trigger or 1.0))
+        return self.compressor.plan_window(self.window.history, down_to=min(down_to, size))
+
+    def budget(self, conversation: Conversation) -> Budget:
+        """Return the budget for messages, in estimated tokens, with room for a marker if there will be one."""
+        return self._with_room(self.window.budget(conversation))
 
     def used(self, conversation: Conversation) -> float:
         """Return the share of the window that the next model call takes."""
@@ -112,11 +165,14 @@ class ContextCompression:
 
     def get_state(self) -> dict[str, Any]:
         """Return what to save with a session, as JSON."""
-        return self.window.get_state()
+        is_undone = self.is_held_off and self._enough_until[0] == self.window.history.revision
+        return {**self.window.get_state(), **({"held_off": True} if is_undone else {})}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from what `get_state` returned."""
         self.window.restore(state)
+        if state.get("held_off") is True:
+            self.hold_off()
 
     def own(self, conversation: Conversation) -> Conversation:
         """Belong to *conversation*, and to no other."""
@@ -133,35 +189,47 @@ class ContextCompression:
         if len(self.window.history):
             self.window.meter.learn(conversation, usage)
 
-    def _apply_window(self, conversation: Conversation) -> None:
-        size = self.compressor.window_size
-        if size is None or len(conversation.messages) <= size:
-            return
-        self.window.history.verify(conversation.messages)
-        # As with tokens, further down than needed: so that the next invocations only append.
-        down_to = math.ceil(size * self.window.low_water / (self.window.trigger or 1.0))
-        plan = self.compressor.plan_window(self.window.history, down_to=min(down_to, size))
+    async def _apply_window(self, conversation: Conversation) -> None:
+        self._began = time.perf_counter()
+        plan = self.plan_at_end(conversation)
         if plan is not None:
-            self._carry_out(plan, conversation)
+            await self._carry_out(plan, conversation)
+
+    def _with_room(self, budget: Budget) -> Budget:
+        if self.archive is None:
+            return budget
+        room = min(self.archive.tokens_for_marker, budget.limit // _LARGEST_SHARE_FOR_MARKER)
+        return replace(budget, fixed=budget.fixed + room)
 
     async def _plan(self, budget: Budget) -> Plan | None:
-        return await self.window.planned(self.compressor.plan(self.window.history, budget))
+        self._began = time.perf_counter()
+        try:
+            plan = await self.window.planned(self.compressor.plan(self.window.history, budget))
+        except ContextOverflowError as overflow:
+            self._tell_failure_of(overflow.best)
+            raise
+        self._tell_failure_of(plan)
+        return plan
+
+    def _tell_failure_of(self, plan: Plan | None) -> None:
+        if plan is not None and plan.failure is not None:
+            self._tell(SummaryFailed(plan.failure))
 
     async def _reduce_before(self, conversation: Conversation) -> None:
         history = self.window.history
-        history.verify(conversation.messages)
-        budget = self.window.budget(conversation)
-        revision, tokens = self._enough_until
-        if history.revision == revision and history.total < min(tokens, budget.limit):
+        self.window.verify(conversation)
+        budget = self.budget(conversation)
+        if self.is_put_off(budget):
             return
         try:
             plan = await self._plan(budget)
         except ContextOverflowError as error:
             logger.warning("the next model call may not fit: %s", error)
+            self._tell(ReductionFailed(error))
             # Where system prompt and tools alone are too much, nothing that leaves would help.
             plan = error.best if budget.limit else None
-        if plan is not None and _is_worth_it(plan, budget):
-            self._carry_out(plan, conversation)
+        if plan is not None and is_worth_it(plan, budget):
+            await self._carry_out(plan, conversation)
         # If little could be done, a summarizer is not asked again for as little, unless more than that changes.
         self._enough_until = (history.revision, history.total + int(budget.window * _WORTH_IT))
 
@@ -169,28 +237,54 @@ class ContextCompression:
         """Make the history smaller than what did not fit. If that is impossible, the event's error says why."""
         conversation = event.conversation
         assert event.error is not None
-        self.window.history.verify(conversation.messages)
+        self.window.verify(conversation)
+        budget = self._with_room(self.window.budget_after_overflow(conversation, event.error))
         try:
-            plan = await self._plan(self.window.budget_after_overflow(conversation, event.error))
+            plan = await self._plan(budget)
         except ContextOverflowError as overflow:
             plan = self.window.best_after_overflow(overflow, conversation)
             if plan is None:
                 logger.error("after a context overflow, nothing more can leave: %s", overflow)
+                self._tell(ReductionFailed(overflow))
                 overflow.__cause__, event.error = event.error, overflow
-        return plan is not None and self._carry_out(plan, conversation)
+        return plan is not None and await self._carry_out(plan, conversation, lose_above=budget.limit)
 
-    def _carry_out(self, plan: Plan, conversation: Conversation) -> bool:
+    async def _carry_out(self, plan: Plan, conversation: Conversation, *, lose_above: int | None = None) -> bool:
+        """Store what leaves if there is an archive, then let it leave."""
+        if self.archive is not None:
+            carrying_out = CarryingOut(
+                self.window, self.archive, conversation, self._patience, reduced=self._told, tell=self._tell
+            )
+            return await carrying_out.carry_out(plan, lose_above=lose_above)
         if not self.window.carry_out(plan, conversation):
             return False
-        if self._on_reduction is not None:
-            with _logged("on_reduction failed"):
-                self._on_reduction(plan)
+        self._told(plan, "")
         return True
+
+    def _told(self, plan: Plan, reference: str) -> None:
+        if self._on_reduction is not None:
+            with _harmless("on_reduction failed"):
+                self._on_reduction(plan)
+        self._tell(Reduced(plan, reference, time.perf_counter() - self._began, self.window.latest))
+
+    def _tell(self, event: CompressionEvent) -> None:
+        for listener in self._listeners:
+            with _harmless("a listener failed"):
+                listener(event)
+
+    @contextmanager
+    def _logged(self, what: str) -> Iterator[None]:
+        """Log what fails, and go on: compression must not stop an agent that could have gone on without it."""
+        try:
+            yield
+        except Exception as error:
+            logger.exception("%s", what)
+            self._tell(ReductionFailed(error))
 
 
 @contextmanager
-def _logged(what: str) -> Iterator[None]:
-    """Log what fails, and go on: compression must not stop an agent that could have gone on without it."""
+def _harmless(what: str) -> Iterator[None]:
+    """Log what fails in the user's code, and go on."""
     try:
         yield
     except Exception:
@@ -204,6 +298,6 @@ def _trigger(proactive: bool | float) -> float | None:
     return float(proactive)
 
 
-def _is_worth_it(plan: Plan, budget: Budget) -> bool:
+def is_worth_it(plan: Plan, budget: Budget) -> bool:
     """Say whether a plan frees enough to break the provider's cache for, or has to be."""
     return plan.saved >= budget.window * _WORTH_IT or plan.tokens_before > budget.limit

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from holdfast.budget import Budget
-from holdfast.compression.draft import Draft, bridge, unreasoned
+from holdfast.compression.draft import Draft, unreasoned
 from holdfast.compression.plans import Plan
 from holdfast.compression.protection import Protection
+from holdfast.compression.seams import bridge
 from holdfast.compression.shortening import shorten_largest, shorten_to_fit
 from holdfast.cuts import opens_a_turn
 from holdfast.errors import ContextOverflowError
@@ -107,6 +108,19 @@ class Reduction:
             surplus -= unit.stop - unit.start
         self._prefer_to_open_a_turn()
 
+    def let_markers_leave(self) -> None:
+        """Let what says that messages left go with the next that do: one that stands for all is put in its place."""
+        if not any(map(self._originals, self.draft.dropped)):
+            return
+        rest = self._old[self._next :]
+        for unit in filter(self._is_marker, rest):
+            self.draft.drop(unit)
+        self._old[self._next :] = [unit for unit in rest if not self._is_marker(unit)]
+
+    def _is_marker(self, unit: Unit) -> bool:
+        messages = self._history.messages[unit.start : unit.stop]
+        return all(message.made_as not in (None, SUMMARY) for message in messages)
+
     def drop_one_more(self) -> bool:
         """Let the oldest that is left leave; False if nothing may."""
         if self._next >= len(self._old):
@@ -126,6 +140,7 @@ class Reduction:
 
         Raises ContextOverflowError, with the best plan there is, if nothing more can go.
         """
+        self.let_markers_leave()
         plan = self.draft.plan(reason)
         while _after(plan, self._history) > budget.limit and self.drop_one_more():
             plan = self.draft.plan(reason)

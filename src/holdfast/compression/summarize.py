@@ -3,40 +3,42 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import logging
 import math
-import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, TypeAlias
+from functools import cached_property, partial
+from typing import Any, TypeAlias, TypeVar
 
 from holdfast.budget import Budget
 from holdfast.checks import check_flag
 from holdfast.compression.extractive import extractive_summary
+from holdfast.compression.kept_facts import FactPolicy, Facts
 from holdfast.compression.options import check_messages, protection_of
 from holdfast.compression.plans import Plan
 from holdfast.compression.protection import Protection
 from holdfast.compression.reduction import Reduction
-from holdfast.compression.summarizers import as_summarizer
-from holdfast.compression.summary_request import SUMMARY_PROMPT, SummaryRequest, without_tags
+from holdfast.compression.replacement import Replacement
+from holdfast.compression.summarizers import as_summarizer, summary_from
+from holdfast.compression.summary_messages import TOKENS_OF_TAGS, known_in, summary_in
+from holdfast.compression.summary_request import SUMMARY_PROMPT, SummaryRequest
 from holdfast.compression.truncate import Truncate, plan_window
 from holdfast.errors import ContextOverflowError, InvalidTypeError, InvalidValueError
 from holdfast.history import History
-from holdfast.messages import SUMMARY, Message
 
 __all__ = ["Summarize", "Summarizer", "summary_in"]
 
 logger = logging.getLogger(__name__)
 
+_Result = TypeVar("_Result")
 Summarizer: TypeAlias = Callable[[SummaryRequest], "Awaitable[str] | str"]
 
-_TAGS = re.compile(r"\s*<summary>\n?(.*?)\n?</summary>\s*", re.DOTALL)
 _SHARE_FOR_SUMMARY = 0.1
 _MOST_TOKENS, _FEWEST_TOKENS = 2_000, 100
 _CHARACTERS_PER_TOKEN = 3
-_TOKENS_OF_TAGS = 20
+_SHORTENED = "shortened to stay within the window"
+# Characters that are looked through at once; more are left to a thread.
+_AT_ONCE = 50_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +52,11 @@ class Summarize:
     *summarizer* is any async callable from a `SummaryRequest` to text, or a framework's model; a plain function does
     too, but all else waits for it. Without one, an extractive summary is made on the spot. If it fails, answers nothing
     or takes longer than *timeout* seconds, the history is truncated instead, and that is said.
+
+    *facts* says what becomes of a summary that lacks facts (identifiers, numbers, paths, addresses, quotes) which stood
+    in what leaves and which what stays refers to. ``"complete"`` adds a list of them, of at most a quarter of the
+    summary's length; ``"accept"`` leaves it as it is; ``"replace"`` truncates instead if it holds less than the share
+    *enough_facts* of them, 0.5 unless something else is said, and completes it otherwise.
     *preserve_recent_messages* is another name for *protect_last*.
     """
 
@@ -64,6 +71,8 @@ class Summarize:
     timeout: float = 120.0
     window_size: int | None = None
     shorten_results: bool = True
+    facts: Facts = "complete"
+    enough_facts: float | None = None
 
     def __post_init__(self) -> None:
         ratio = self.summary_ratio
@@ -80,7 +89,7 @@ class Summarize:
                 check_messages(name, count)
         check_flag("shorten_results", self.shorten_results)
         object.__setattr__(self, "summarizer", as_summarizer(self.summarizer))
-        _ = self.protection
+        _ = self.protection, self._policy
 
     @cached_property
     def protection(self) -> Protection:
@@ -91,6 +100,10 @@ class Summarize:
     @property
     def _last(self) -> int | None:
         return self.protect_last if self.preserve_recent_messages is None else self.preserve_recent_messages
+
+    @property
+    def _policy(self) -> FactPolicy:
+        return FactPolicy(self.facts, self.enough_facts)
 
     def _protection_within(self, history: History, budget: Budget) -> Protection:
         """Return what stays; of the latest messages that nobody asked for, only what fits half of the target."""
@@ -104,21 +117,11 @@ class Summarize:
         """Return what brings *history* down to the budget; None if it is there already, or nothing can leave."""
         if history.total <= budget.target:
             return None
-        reduction, request = self._chosen(history, budget)
-        if request is None:
-            return reduction.fitting(budget, "shortened to stay within the window")
-        revision = history.revision
-        try:
-            text = await self._summary(request)
-        except Exception as error:
-            # Whatever a summarizer raises, the history must still fit.
-            logger.warning("the summarizer failed, so the history is truncated instead: %r", error)
-            why = f"its summarizer failed ({type(error).__name__})"
-            return self._with_what_was_known(history, budget, why) or self._truncated(history, budget, why)
-        if history.revision != revision:
-            # The summary is of messages that somebody changed while it was made.
-            return self.plan_extractive(history, budget)
-        return self._summarized(history, budget, reduction, request, text)
+        chosen = await _aside(history, partial(self._chosen, budget=budget))
+        if not isinstance(chosen, Replacement):
+            return chosen
+        answer = await self._answer(chosen)
+        return await _aside(history, partial(self._concluded, budget=budget, chosen=chosen, answer=answer))
 
     def plan_window(self, history: History, *, down_to: int | None = None) -> Plan | None:
         """Return what leaves so that at most `window_size` messages stay, if there is such a bound."""
@@ -130,115 +133,127 @@ class Summarize:
         """Return the same with a summary that needs no model, at once."""
         if history.total <= budget.target:
             return None
-        reduction, request = self._chosen(history, budget)
-        if request is None:
-            return reduction.fitting(budget, "shortened to stay within the window")
-        return self._summarized(history, budget, reduction, request, _extracted(request))
+        chosen = self._chosen(history, budget)
+        return self._summarized(chosen, _extracted(chosen)) if isinstance(chosen, Replacement) else chosen
 
-    def _chosen(self, history: History, budget: Budget) -> tuple[Reduction, SummaryRequest | None]:
-        """Shorten and choose what is to be summarized; nothing, if shortening is enough."""
+    def preview_plan(self, history: History, budget: Budget) -> Plan | None:
+        """Return what `plan` would do, at once. No summarizer is asked: an extractive summary stands in for its own."""
+        plan = self.plan_extractive(history, budget)
+        if plan is None:
+            return None
+        stands_in = "" if self.summarizer is None else " (previewed with an extractive summary)"
+        return replace(plan, reason=f"would be {plan.reason}{stands_in}")
+
+    def _chosen(self, history: History, budget: Budget) -> Replacement | Plan | None:
+        """Shorten and choose what a summary is to replace; return the plan, if shortening is all that is to be done."""
         protection = self._protection_within(history, budget)
         reduction = Reduction(history, protection, shortens=self.shorten_results)
         reduction.make_room(budget)
         target = reduction.target(budget)
         reduction.shorten_old_results(target)
         if reduction.draft.tokens <= target:
-            return reduction, None
-        longest = _longest(budget)
+            return reduction.fitting(budget, _SHORTENED)
+        longest, policy = _longest(budget), self._policy
         at_least = math.ceil(reduction.old_messages * self.summary_ratio)
-        reduction.drop_oldest(target - longest - _TOKENS_OF_TAGS, at_least=at_least)
+        reduction.drop_oldest(target - longest - policy.room(longest) - TOKENS_OF_TAGS, at_least=at_least)
         leaving = reduction.draft.dropped_messages
         if not leaving:
-            return reduction, None
-        return reduction, SummaryRequest(
+            return reduction.fitting(budget, _SHORTENED)
+        known = known_in(leaving)
+        request = SummaryRequest(
             system_prompt=self.summarization_system_prompt,
-            known=_known_in(leaving),
+            known=known.words if policy.checks else known.whole,
             messages=tuple(message for message in leaving if message.made_as is None),
             longest=longest,
             readable=max(budget.limit - longest, longest),
             estimator=history.estimator,
         )
+        return Replacement(history, budget, reduction, request, known, policy)
 
-    async def _summary(self, request: SummaryRequest) -> str:
-        if self.summarizer is None:
-            return _extracted(request)
-        answer = self.summarizer(request)
-        text = await _within(self.timeout, answer) if inspect.isawaitable(answer) else answer
-        if not isinstance(text, str) or not _untagged(text):
-            raise InvalidValueError(f"the summarizer answered nothing to use: {text!r:.80}")
-        return text
+    async def _answer(self, chosen: Replacement) -> str | Exception:
+        """Return the summary that was asked for, or why there is none."""
+        try:
+            if self.summarizer is not None:
+                return await summary_from(self.summarizer, chosen.request, self.timeout)
+            return await _in_thread_if_large(chosen.history, partial(_extracted, chosen))
+        except Exception as error:
+            # Whatever a summarizer raises, the history must still fit.
+            logger.warning("the summarizer failed, so the history is truncated instead: %r", error)
+            return error
 
-    def _summarized(
-        self, history: History, budget: Budget, reduction: Reduction, request: SummaryRequest, text: str
+    def _concluded(
+        self, history: History, *, budget: Budget, chosen: Replacement, answer: str | Exception
     ) -> Plan | None:
-        """Return the plan with a summary in it; where that says nothing or saves too little, one without."""
-        if not _untagged(text):
-            return self._truncated(history, budget, "there was nothing to summarize")
-        reduction.draft.put_summary(summary_message(text, request))
-        try:
-            plan = reduction.fitting(budget, "summarized to stay within the window")
-        except ContextOverflowError:
-            plan = None
-        return plan or self._truncated(history, budget, "there was no room for a summary")
+        """Return the plan with an answer in it, or anew if somebody changed what it is about while it was made."""
+        is_current = chosen.history.revision == history.revision
+        if isinstance(answer, str):
+            return self._summarized(chosen, answer) if is_current else self.plan_extractive(history, budget)
+        anew = partial(self._truncated_anew, history, budget)
+        return _standing_in(answer, partial(self._truncated, chosen) if is_current else anew)
 
-    def _with_what_was_known(self, history: History, budget: Budget, why: str) -> Plan | None:
+    def _summarized(self, chosen: Replacement, text: str) -> Plan | None:
+        """Return the plan with a summary in it; where that says nothing, or saves or holds too little, one without."""
+        summary = chosen.summary_of(text)
+        if not summary:
+            return self._truncated(chosen, "there was nothing to summarize")
+        if (flaw := chosen.flaw_of(summary)) is not None:
+            logger.info("the history is truncated instead of summarized: %s", flaw)
+            return self._truncated(chosen, flaw)
+        plan = chosen.with_summary(summary, "summarized to stay within the window")
+        return plan or self._cut(chosen.history, chosen.budget, "there was no room for a summary")
+
+    def _truncated(self, chosen: Replacement, why: str) -> Plan | None:
         """Return a truncation that takes the earlier summary over, if there is one and room for it."""
-        reduction, request = self._chosen(history, budget)
-        if request is None or not request.known:
-            return None
-        reduction.draft.put_summary(summary_message(request.known, request))
-        try:
-            return reduction.fitting(budget, f"truncated, as {why}")
-        except ContextOverflowError:
-            return None
+        known = chosen.summary_of(chosen.request.known)
+        plan = chosen.with_summary(known, f"truncated, as {why}") if known else None
+        return plan or self._cut(chosen.history, chosen.budget, why)
 
-    def _truncated(self, history: History, budget: Budget, why: str) -> Plan | None:
+    def _truncated_anew(self, history: History, budget: Budget, why: str) -> Plan | None:
+        """Return the same of a history that somebody changed since it was looked at."""
+        chosen = self._chosen(history, budget)
+        return self._truncated(chosen, why) if isinstance(chosen, Replacement) else self._cut(history, budget, why)
+
+    def _cut(self, history: History, budget: Budget, why: str) -> Plan | None:
         protection = self._protection_within(history, budget)
         plan = Truncate(protect=protection, shorten_results=self.shorten_results).plan(history, budget)
         return None if plan is None else replace(plan, reason=f"truncated, as {why}")
 
 
-def summary_in(message: Message) -> str | None:
-    """Return the summary that a message holds, if holdfast made it as one."""
-    if message.made_as != SUMMARY:
-        return None
-    found = _TAGS.fullmatch(message.text)
-    return message.text if found is None else found.group(1)
-
-
-def summary_message(text: str, request: SummaryRequest) -> Message:
-    """Return the message that holds a summary; one that is longer than was asked for is cut."""
-    inner = without_tags(_untagged(text)).encode("utf-8", "replace").decode()
-    tokens = request.estimator.text(inner)
-    if tokens > request.longest:
-        inner = f"{inner[: len(inner) * request.longest // tokens]} […]"
-    return Message.of_text("user", f"<summary>\n{inner}\n</summary>", made_as=SUMMARY)
-
-
-def _untagged(text: str) -> str:
-    return (text if (found := _TAGS.fullmatch(text)) is None else found[1]).strip()
-
-
-async def _within(seconds: float, answer: Awaitable[Any]) -> Any:
-    """Return the answer, unlike `asyncio.wait_for` in time even if whoever answers will not be cancelled."""
-    task = asyncio.ensure_future(answer)
+async def _aside(history: History, think: Callable[[History], _Result]) -> _Result:
+    """Return what thinking about a history gives, once more if somebody changes it meanwhile."""
+    seen = history.copy()
     try:
-        await asyncio.wait({task}, timeout=seconds)
-        if not task.done():
-            raise TimeoutError(f"no answer within {seconds:g} seconds")
-    finally:
-        task.cancel()
-    if task.cancelled():
-        raise TimeoutError("it was cancelled")
-    return task.result()
+        thought = await _in_thread_if_large(seen, partial(think, seen))
+    except ContextOverflowError:
+        if history.revision == seen.revision:
+            raise
+    else:
+        if history.revision == seen.revision:
+            return thought
+    # At once, so that it comes to an end, however often the history changes.
+    return think(history.copy())
 
 
-def _known_in(messages: Sequence[Message]) -> str:
-    return "\n".join(known for message in messages if (known := summary_in(message)) is not None)
+async def _in_thread_if_large(history: History, think: Callable[[], _Result]) -> _Result:
+    """Return what thinking gives; if much is thought about, others need not wait for it."""
+    is_large = history.total * _CHARACTERS_PER_TOKEN > _AT_ONCE
+    return await asyncio.to_thread(think) if is_large else think()
 
 
-def _extracted(request: SummaryRequest) -> str:
-    return extractive_summary(request.messages, known=request.known, longest=request.longest * _CHARACTERS_PER_TOKEN)
+def _standing_in(error: Exception, truncated: Callable[[str], Plan | None]) -> Plan | None:
+    """Return the truncation that stands in for a summary, with the error that was in the way of that."""
+    try:
+        plan = truncated(f"its summarizer failed ({type(error).__name__})")
+    except ContextOverflowError as overflow:
+        overflow.best = overflow.best and replace(overflow.best, failure=error)
+        raise
+    return plan and replace(plan, failure=error)
+
+
+def _extracted(chosen: Replacement) -> str:
+    # Shown the list as well: of that it takes the latest lines only, in a section that pushes nothing out.
+    longest = chosen.request.longest * _CHARACTERS_PER_TOKEN
+    return extractive_summary(chosen.request.messages, known=chosen.known.whole, longest=longest)
 
 
 def _longest(budget: Budget) -> int:

@@ -70,10 +70,12 @@ def plan_window(
     reduction = Reduction(history, protection, keeps_latest=window_size > 0 or not at_rest)
     reduction.drop_to_length(window_size if down_to is None else down_to)
     reason = f"truncated to {window_size} messages"
+    reduction.let_markers_leave()
     plan = reduction.draft.plan(reason)
     while plan is not None and _length_after(plan, history) > window_size and reduction.drop_one_more():
         plan = reduction.draft.plan(reason)
-    return plan
+    # What only replaces one marker by another would break the provider's cache for nothing.
+    return None if plan is None or plan.removed == plan.made_here else plan
 
 
 def _length_after(plan: Plan, history: History) -> int:

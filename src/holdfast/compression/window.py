@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from operator import is_
 from typing import Any
 
 from holdfast.budget import Budget, require_share
 from holdfast.compression.meter import Meter
-from holdfast.compression.plans import Plan, apply
+from holdfast.compression.plans import Plan, apply, check_plan
+from holdfast.compression.words import in_words
 from holdfast.defaults import LOW_WATER, TRIGGER, WINDOW
 from holdfast.dialects import Dialect
 from holdfast.errors import ContextOverflowError, InvalidTypeError, InvalidValueError
@@ -31,7 +33,8 @@ _SMALLER_EACH_TIME, _NOT_MUCH_LESS = 0.7, 0.9
 class ContextWindow:
     """Reads a conversation, says what of its window it takes, and carries plans out in place.
 
-    *trigger* is the share of the window from which on history is to be reduced, None for never.
+    *trigger* is the share of the window from which on history is to be reduced, None for never. `latest` is what the
+    plan did that was carried out last, in a line.
     """
 
     def __init__(
@@ -51,13 +54,18 @@ class ContextWindow:
         self.history = History(dialect, TokenEstimator() if count_text is None else TokenEstimator(count_text))
         self.meter = Meter(self.history, calibration or Calibration())
         self.removed_message_count = 0
+        self.latest = ""
         self.is_waiting = False
         self._warned = False
 
     def budget(self, conversation: Conversation) -> Budget:
         """Return the budget for messages, in estimated tokens."""
+        return self.meter.scaled(self.budget_of_provider(conversation), conversation)
+
+    def budget_of_provider(self, conversation: Conversation) -> Budget:
+        """Return the same in the tokens that the provider counts."""
         window = self._window_of(conversation)
-        budget = Budget(
+        return Budget(
             window=window,
             # An overflow may have said that the model takes less than was to be kept free.
             reserved=conversation.reserved if conversation.reserved < window else window // 2,
@@ -65,13 +73,29 @@ class ContextWindow:
             trigger=self.trigger or 1.0,
             low_water=self.low_water,
         )
-        return self.meter.scaled(budget, conversation)
+
+    def request_with(self, tokens: int, conversation: Conversation) -> int:
+        """Return what a request takes as the provider counts, if its messages have so many estimated tokens."""
+        fixed = self.meter.fixed(conversation)
+        estimated = self.history.total + fixed
+        # Rounded up in whole numbers, so that what the history takes now is what the meter says.
+        return -(-(tokens + fixed) * self.meter.request(conversation) // estimated) if estimated else 0
+
+    def read(self, conversation: Conversation) -> None:
+        """Take in what is new. While something about the history is waited for, it stays as it is."""
+        if not self.is_waiting:
+            self.history.read(conversation.messages)
+
+    def verify(self, conversation: Conversation) -> None:
+        """Do the same with a look at every message, for what others may have changed."""
+        if not self.is_waiting:
+            self.history.verify(conversation.messages)
 
     def is_due(self, conversation: Conversation) -> bool:
         """Read what is new, and say whether the trigger is reached. While a plan is waited for, nothing is due."""
         if self.is_waiting:
             return False
-        self.history.read(conversation.messages)
+        self.read(conversation)
         return self.trigger is not None and self.history.total >= self.budget(conversation).trigger_at
 
     def budget_after_overflow(self, conversation: Conversation, error: BaseException) -> Budget:
@@ -102,16 +126,23 @@ class ContextWindow:
 
     def used(self, conversation: Conversation) -> float:
         """Read what is new, and return the share of the window that the next model call takes."""
-        self.history.read(conversation.messages)
+        self.read(conversation)
         return self.meter.request(conversation) / self._window_of(conversation)
 
     async def planned(self, plan: Plan | Awaitable[Plan | None] | None) -> Plan | None:
         """Return *plan*, waiting for it where needed. A summarizer may use this very agent: hence `is_waiting`."""
-        if not inspect.isawaitable(plan):
-            return plan
+        if inspect.isawaitable(plan):
+            with self.waiting():
+                plan = await plan
+        check_plan(plan, len(self.history))
+        return plan
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Let the history be as it is while something about it is waited for."""
         self.is_waiting = True
         try:
-            return await plan
+            yield
         finally:
             self.is_waiting = False
 
@@ -124,11 +155,17 @@ class ContextWindow:
         if not self._is_still_there(conversation.messages):
             logger.warning("the history is not reduced: somebody else changed it meanwhile")
             return False
+        self.latest = in_words(plan, self.history.messages)
         conversation.messages[:read] = self.history.written(apply(plan, self.history.messages))
         self.history.read(conversation.messages)
         self.removed_message_count += plan.removed - plan.made_here
         logger.info("%s", plan)
         return True
+
+    def go_on_with(self, history: History) -> None:
+        """Measure another history of the same conversation from now on, one that is read already."""
+        self.history = history
+        self.meter = Meter(history, self.meter.calibration)
 
     def get_state(self) -> dict[str, Any]:
         """Return what to save with a session, as JSON."""
@@ -166,7 +203,7 @@ class ContextWindow:
 
 
 def _low_water(given: float | None, trigger: float | None) -> float:
-    """Return what was asked for; else half of the window, or as much less as the trigger is below the usual one."""
+    """Return what was asked for; else the usual share, or as much less as the trigger is below the usual one."""
     if given is None:
         return LOW_WATER * min((trigger or TRIGGER) / TRIGGER, 1.0)
     require_share("low_water", given)

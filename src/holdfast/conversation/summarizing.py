@@ -75,7 +75,8 @@ class SummarizingConversationManager(ConversationManager):
         if summary is not None and not isinstance(summary, Mapping):
             raise InvalidTypeError(f"the state's summary_message must be a message, got {type(summary).__name__}")
         self._summary = summary
-        return None if self._summary is None else [self._summary]
+        # Where it stood between two messages of the user it was the assistant's, who cannot be the first to speak.
+        return None if summary is None else [{**summary, "role": "user"}]
 
     def apply_management(self, agent: Any, **kwargs: Any) -> None:
         """Do nothing: summaries are made when tokens run short."""

@@ -35,6 +35,7 @@ class Anthropic(BlockDialect):
     """Messages of Anthropic's API."""
 
     name = "anthropic"
+    may_repeat_roles = True
 
     def read_content(self, content: Any) -> tuple[Block, ...]:
         """Return the blocks of a content."""

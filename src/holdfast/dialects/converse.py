@@ -33,6 +33,7 @@ class Converse(BlockDialect):
     """Messages of Bedrock's Converse API."""
 
     name = "converse"
+    may_repeat_roles = False
 
     def read_content(self, content: Any) -> tuple[Block, ...]:
         """Return the blocks of a content."""

@@ -46,6 +46,7 @@ class OpenAI:
     """Messages of OpenAI's Chat Completions API, and of the many that speak it too."""
 
     name = "openai"
+    may_repeat_roles = True
 
     def read(self, wire: Any) -> Message:
         """Return the message that *wire* stands for. A tool's message is one of the user's, with one result."""

@@ -18,6 +18,11 @@ class Dialect(Protocol):
         """What users call it."""
         ...
 
+    @property
+    def may_repeat_roles(self) -> bool:
+        """Whether the provider takes two messages of one role in a row."""
+        ...
+
     def read(self, wire: Any) -> Message:
         """Return the message that a provider's message stands for."""
         ...

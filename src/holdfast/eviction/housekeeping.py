@@ -23,6 +23,7 @@ from holdfast.eviction.uses import Use, UseWriter
 from holdfast.storage.checks import check_reference
 from holdfast.storage.protocols import Entry, SupportsDiscard, SupportsInspect, SupportsTouch, offers
 from holdfast.storage.tombstones import Eviction
+from holdfast.storage.watching import Watchers
 
 __all__ = ["Housekeeping"]
 
@@ -49,7 +50,7 @@ class Housekeeping:
         needs = frozenset[str]().union(*map(needs_of, policies))
         noted = {"use"} if getattr(inner, "notes_uses", False) else set()
         self._inner = inner
-        self._on_evict = on_evict
+        self.watchers = Watchers(on_evict)
         self.clock = clock or inner_clock
         self.counts_turns = "turn" in needs
         self.forgets_at_once = offers(inner, SupportsDiscard)
@@ -231,13 +232,12 @@ class Housekeeping:
 
     def tell(self, departures: list[Departure]) -> None:
         """Tell the listing and the listener of what left."""
-        if self.forgets_at_once and self._on_evict is None:
+        if self.forgets_at_once and not self.watchers:
             return
         for departure in departures:
             for eviction in departure.evictions:
                 self.listing.note_gone(eviction.reference)
-                if self._on_evict is not None:
-                    _call(self._on_evict, eviction)
+                self.watchers.tell(eviction)
 
     def _take_back(self, entries: list[Entry]) -> None:
         """Hold again what another process used meanwhile; something else may have to go instead."""
@@ -291,11 +291,3 @@ def _too_large(key: str, why: str, chains: tuple[str, ...]) -> TooLargeError:
         f"cannot store {key[:100]!r}: it would be {why}. Nothing is stored, and nothing else was evicted; raise the "
         f"limit, or {'store it outside of the chain' if chains else 'keep the content where it is'}"
     )
-
-
-def _call(on_evict: Callable[[Eviction], object], eviction: Eviction) -> None:
-    try:
-        on_evict(eviction)
-    except Exception:
-        # A listener's mistake must not make a store that succeeded look failed.
-        logger.exception("on_evict failed for %s", eviction.reference)

@@ -18,6 +18,7 @@ from holdfast.eviction.labels import scopes_in, split_label
 from holdfast.eviction.policies import Chains, Moment, Policy
 from holdfast.eviction.queues import Orders
 from holdfast.eviction.ties import Ties, last_to_first
+from holdfast.storage.liveness import LiveReferences
 from holdfast.storage.protocols import Entry
 from holdfast.storage.tombstones import Eviction, Tombstones
 
@@ -61,8 +62,10 @@ class Inventory:
         self.has_chains = any(isinstance(policy, Chains) for policy in policies)
         self._ties = Ties() if self.has_chains else None
         self._tombstones = Tombstones(tombstones)
+        # What the conversations show, what was stored since any of them said so, and both together.
+        self._shown = LiveReferences()
+        self._fresh: set[str] = set()
         self._live: set[str] = set()
-        self._said_to_be_live: Set[str] = frozenset()
         self._knows_live = False
         self._leaving: list[tuple[Held, float]] = []
         self._operations = 0
@@ -94,15 +97,26 @@ class Inventory:
         """How many bytes are held."""
         return self.view.total_size
 
-    def set_live(self, references: Set[str]) -> None:
-        """Take *references* as those that are visible in the conversation."""
-        before, self._live, self._knows_live = self._live, set(references), True
-        self._said_to_be_live = frozenset(references)
-        for reference in before ^ self._live:
-            if (held := self._held.get(reference)) is not None:
-                held.group.live += 1 if reference in self._live else -1
-                self._orders.changed(held.group)
+    def set_live(self, references: Set[str], owner: object | None = None) -> bool:
+        """Take *references* as those that are visible to *owner*. Say whether it showed more before."""
+        change = self._shown.say(frozenset(references), owner)
+        fresh, self._fresh, self._knows_live = self._fresh, set(), True
+        self._count([reference for reference in change.came if reference not in fresh], 1)
+        self._count([*change.went, *(reference for reference in fresh if reference not in self._shown)], -1)
         self._wake()
+        return change.shows_less
+
+    def shown(self) -> frozenset[str]:
+        """Return what is visible to any owner."""
+        return self._shown.all()
+
+    def _count(self, references: Iterable[str], step: int) -> None:
+        """Count these as live, or as live no more."""
+        for reference in references:
+            (self._live.add if step > 0 else self._live.discard)(reference)
+            if (held := self._held.get(reference)) is not None:
+                held.group.live += step
+                self._orders.changed(held.group)
 
     def advance_turn(self, to: int | None = None) -> None:
         """Begin the next turn, or the one that the conversation counts as *to*. Turns never go back."""
@@ -147,10 +161,9 @@ class Inventory:
 
     def _count_as_live(self, reference: str) -> None:
         """Add a reference that was just stored; a listing may have seen it before."""
-        if (held := self._held.get(reference)) is not None and reference not in self._live:
-            held.group.live += 1
-            self._orders.changed(held.group)
-        self._live.add(reference)
+        if reference not in self._live:
+            self._fresh.add(reference)
+            self._count([reference], 1)
 
     def learn(self, entry: Entry, now: float) -> None:
         """Hold what a backend listed. What claims to be from the future counts as from now."""
@@ -317,7 +330,7 @@ class Inventory:
 
     def _eviction(self, held: Held, because: str, now: float) -> Eviction:
         reference = held.reference
-        was_live = reference in self._said_to_be_live
+        was_live = reference in self._shown
         eviction = Eviction(
             reference, held.key, held.content_type, held.size, held.first_stored_at, now, because, was_live
         )
@@ -335,7 +348,8 @@ class Inventory:
 
     def _forget(self, held: Held) -> None:
         del self._held[held.reference]
-        if self._live and held.reference not in self._said_to_be_live:
+        if held.reference in self._fresh:
+            self._fresh.discard(held.reference)
             self._live.discard(held.reference)
         if isinstance(held, Linked) and self._ties is not None:
             self._ties.leave(held)

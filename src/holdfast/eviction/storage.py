@@ -10,7 +10,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any
 
-from holdfast.errors import InvalidTypeError, InvalidValueError, NotFoundError, SharedStorageError, StorageError
+from holdfast.errors import InvalidValueError, NotFoundError, SharedStorageError, StorageError
 from holdfast.eviction.chains import check_parent
 from holdfast.eviction.deletions import AT_ONCE, slices
 from holdfast.eviction.groups import Held
@@ -27,12 +27,14 @@ from holdfast.storage.checks import (
     require_positive,
     reserved_parameters,
 )
+from holdfast.storage.liveness import checked_live, takes_owner
 from holdfast.storage.protocols import (
     Entry,
     Part,
     Storage,
     SupportsClear,
     SupportsEntries,
+    SupportsLive,
     SupportsRange,
     SupportsTurns,
     offers,
@@ -89,11 +91,16 @@ class EvictingStorage:
         # The turns of a storage that evicts by itself are counted here instead, where it is known what is live.
         self._forwards_turns = isinstance(inner, SupportsTurns) and not hasattr(inner, "evict_after_turns")
         self._reads_ranges = isinstance(inner, SupportsRange)
+        self._inner_spares, self._inner_tells_apart = isinstance(inner, SupportsLive), takes_owner(inner)
         self._owner: object | None = None
 
     def for_sandbox(self, sandbox: Any) -> EvictingStorage:
         """Return a wrapper with the same policies around the inner storage bound to *sandbox*."""
         return self._around(self._inner.for_sandbox(sandbox))
+
+    def watch(self, on_evict: Callable[[Eviction], object]) -> None:
+        """Call *on_evict* with each eviction from now on. A method is held weakly, and ends with its object."""
+        self._house.watchers.add(on_evict)
 
     @property
     def inner(self) -> Storage:
@@ -225,20 +232,29 @@ class EvictingStorage:
             with reserved_parameters():
                 await self._inner.touch(held.reference, used_at, given)
 
-    def set_live(self, references: Iterable[str]) -> None:
+    def set_live(self, references: Iterable[str], *, owner: object | None = None) -> None:
         """Say which references are visible in the conversation; say it again whenever that changes.
 
         From then on, these, and what is stored until the next time, are not evicted by age, turns or chains. Only a
-        capacity takes them, when nothing else is left, the least recently used first.
+        capacity takes them, when nothing else is left, the least recently used first. Where several conversations share
+        the storage, each is an *owner*, an object that is held weakly: what it said ends with it.
         """
-        if isinstance(references, str):
-            raise InvalidTypeError("references must be a collection of references, got one string")
-        live = set(references)
+        live = checked_live(references, owner)
         with self._house.lock:
-            self._house.inventory.set_live(live)
-        if hasattr(self._inner, "set_live"):
+            shows_less = self._house.inventory.set_live(live, owner)
+        self._pass_on(live, owner)
+        # Else nothing leaves here: whoever begins to speak may not have said all yet.
+        if shows_less:
+            self._house.evict()
+
+    def _pass_on(self, live: frozenset[str], owner: object | None) -> None:
+        """Tell the inner storage; one that takes no owner is told of all that is visible to anybody."""
+        if self._inner_tells_apart:
+            self._inner.set_live(live, owner=owner)
+        elif self._inner_spares:
+            with self._house.lock:
+                live = self._house.inventory.shown()
             self._inner.set_live(live)
-        self._house.evict()
 
     def advance_turn(self, to: int | None = None) -> None:
         """Say that the conversation's next turn begins.
@@ -275,7 +291,8 @@ class EvictingStorage:
                     "this EvictingStorage evicts by the turns of another agent, so a second agent cannot use it; give "
                     "each agent its own, for example EvictingStorage(ScopedStorage(inner, session_id), turns=20)"
                 )
-            self._owner = owner
+            # One that needs not be known is not held: what it shows is to end with it.
+            self._owner = owner if self._house.counts_turns else None
         if hasattr(self._inner, "bind"):
             self._inner.bind(owner)
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 
+from holdfast.hold import Hold
 from holdfast.messages import ToolResult
-from holdfast.offload.events import Offloaded, OffloadEvent, OffloadFailed
+from holdfast.offload.events import Offloaded, OffloadFailed
 from holdfast.offload.offloading import Offload, Offloading
 from holdfast.offload.options import OffloadRules
 from holdfast.offload.unsent import UnsentResult
-from holdfast.turns import Turn
 
 __all__ = ["Deciding"]
 
@@ -20,22 +20,17 @@ _SHARE_FOR_PREVIEW = 4
 
 
 class Deciding:
-    """Applies the rules to results. The answers of *own_tools* never leave."""
+    """Applies the rules to results. The answers of the hold's own tools never leave."""
 
-    def __init__(
-        self,
-        rules: OffloadRules,
-        turn: Turn,
-        offloading: Offloading,
-        *,
-        own_tools: Collection[str],
-        tell: Callable[[OffloadEvent], None],
-    ) -> None:
+    def __init__(self, rules: OffloadRules, hold: Hold, offloading: Offloading) -> None:
         self._rules = rules
-        self._turn = turn
+        self._hold = hold
+        self._turn = hold.turn
         self._offloading = offloading
-        self._own_tools = own_tools
-        self._tell = tell
+
+    @property
+    def _own_tools(self) -> Collection[str]:
+        return self._hold.retrieval.names
 
     async def consider(self, tool_name: str, result: ToolResult, tokens: int) -> Offload | None:
         """Offload a result that is too large by itself; None if it stays."""
@@ -75,11 +70,11 @@ class Deciding:
             logger.warning(
                 "the result of %s stays, all %s tokens: it could not be stored: %s", tool_name, tokens, error
             )
-            self._tell(OffloadFailed(tool_name, result.tool_use_id, tokens, error))
+            self._hold.tell(OffloadFailed(tool_name, result.tool_use_id, tokens, error))
             return None
         if offload is not None:
             references = tuple(offload.plan.references)
-            self._tell(Offloaded(tool_name, result.tool_use_id, references, tokens, offload.tokens))
+            self._hold.tell(Offloaded(tool_name, result.tool_use_id, references, tokens, offload.tokens))
         return offload
 
     async def _within_turn(self, result: ToolResult, preview_tokens: int) -> Offload | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from holdfast.retrieval.events import Retrieved, Searched
+from holdfast.retrieval.events import RetrievalEvent
 
 __all__ = ["OffloadEvent", "OffloadFailed", "Offloaded"]
 
@@ -31,4 +31,4 @@ class OffloadFailed:
     error: BaseException
 
 
-OffloadEvent: TypeAlias = Offloaded | OffloadFailed | Retrieved | Searched
+OffloadEvent: TypeAlias = Offloaded | OffloadFailed | RetrievalEvent

@@ -5,17 +5,20 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass
 
+from holdfast.hold import Content, Hold
 from holdfast.messages import Text, ToolResult
 from holdfast.offload.plans import OffloadPlan, plan_offload
 from holdfast.offload.rendering import rendered
-from holdfast.offload.storing import Storing
 from holdfast.storage.threads import WorkerThreads
-from holdfast.tokens import TokenEstimator
 
 __all__ = ["Offload", "Offloading"]
 
 # Up to this many characters of plain text are counted sooner than a thread is woken for it.
 _LIGHT = 32_768
+_GUIDANCE = (
+    "[Previews leave things out. For more, call retrieve_offloaded_content with the reference and a pattern, "
+    "line_range or json_path, or {search}.]"
+)
 _WORKERS = WorkerThreads(4, name="holdfast-offload")
 
 
@@ -29,12 +32,11 @@ class Offload:
 
 
 class Offloading:
-    """Offloads results into one storage."""
+    """Offloads results into one hold."""
 
-    def __init__(self, storing: Storing, estimator: TokenEstimator, guidance: str) -> None:
-        self._storing = storing
-        self._estimator = estimator
-        self._guidance = guidance
+    def __init__(self, hold: Hold) -> None:
+        self._hold = hold
+        self._estimator = hold.estimator
         # Keys are unique even where a storage takes them for references, and a provider repeats its tool-use ids.
         self._session, self._count = secrets.token_hex(4), 0
 
@@ -54,14 +56,21 @@ class Offloading:
             return None
         self._count += 1
         key = f"{self._session}-{self._count}_{result.tool_use_id}"
-        contents = [(f"{key}_{number}", storable) for number, storable in enumerate(plan.storables)]
-        plan = plan.stored_as(await self._storing.store(contents))
+        contents = [
+            Content(f"{key}_{number}", storable.content, storable.content_type)
+            for number, storable in enumerate(plan.storables)
+        ]
+        plan = plan.stored_as(await self._hold.storing.store(contents))
         left = result.with_content(rendered(plan, self._guidance))
         tokens = self._estimator.block(left)
         if tokens >= plan.tokens:
-            await self._storing.delete(plan.references)
+            await self._hold.storing.delete(plan.references)
             return None
         return Offload(plan, left, tokens)
+
+    @property
+    def _guidance(self) -> str:
+        return _GUIDANCE.format(search=self._hold.search_name) if self._hold.tools else ""
 
 
 def _is_light(result: ToolResult) -> bool:

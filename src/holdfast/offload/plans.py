@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
+from holdfast.batches import BATCH_TYPE
 from holdfast.errors import InvalidValueError
 from holdfast.gentle_json import dumps_readable
 from holdfast.media_types import is_textual, media_type_of
@@ -141,6 +142,9 @@ def _lines(text: str) -> int:
 
 def _of_media(data: bytes | str | None, content_type: str, tokens: int, name: str = "") -> Storable | None:
     content = _decoded(data) if isinstance(data, str) else data
+    if content_type == BATCH_TYPE:
+        # Only the archive stores messages as such.
+        content_type = "application/octet-stream"
     return Storable(content, content_type, tokens, name) if content else None
 
 

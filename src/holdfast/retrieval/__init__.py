@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from holdfast.retrieval.events import Retrieved, Searched
+from holdfast.retrieval.events import NotSearchable, RetrievalEvent, RetrievalFailed, Retrieved, Searched, SearchFailed
+from holdfast.retrieval.retrieving import RETRIEVE
 from holdfast.retrieval.tools import Retrieval
 
-__all__ = ["Retrieval", "Retrieved", "Searched"]
+__all__ = [
+    "RETRIEVE",
+    "NotSearchable",
+    "Retrieval",
+    "RetrievalEvent",
+    "RetrievalFailed",
+    "Retrieved",
+    "SearchFailed",
+    "Searched",
+]

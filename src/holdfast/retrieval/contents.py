@@ -5,58 +5,90 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from holdfast.errors import HoldfastError, StorageAccessError
-from holdfast.media_types import is_textual
+from holdfast.batches import BATCH_TYPE, grouped, parted
+from holdfast.errors import HoldfastError, NotFoundError, StorageAccessError, StorageError, StorageTimeoutError
+from holdfast.media_types import essence, is_textual
 from holdfast.patterns.lines import BLOCK_BYTES, LineIndex, LineWindow
+from holdfast.references import HISTORY, KnownReferences
+from holdfast.retrieval.unpacking import WORKERS, Unpacking
 from holdfast.storage import Storage, SupportsInspect, SupportsRange
 from holdfast.storage.protocols import offers
-from holdfast.storage.threads import WorkerThreads
 
-__all__ = ["WORKERS", "StoredContent", "StoredContents", "decoded"]
-
-WORKERS = WorkerThreads(4, name="holdfast-retrieval")
-"""Where contents are searched and parsed: whatever a model asks for, the event loop goes on."""
+__all__ = ["WORKERS", "StoredContent", "StoredContents", "decoded", "is_text"]
 
 _T = TypeVar("_T")
 
-_MOST_INDEXES = 256
+_MOST_INDEXES, _MOST_BYTES = 256, 32_000_000
 _SAMPLE = 4_096
 
 
 @dataclass(frozen=True)
 class StoredContent:
-    """What is known of a content. It holds the content itself only if that had to be read anyway."""
+    """What is known of a content. It holds the content itself only if that had to be read anyway.
+
+    Messages out of batches are not stored as they are read: they are *made_of* these, a transcript of all of them.
+    """
 
     reference: str
     content_type: str
     index: LineIndex
     is_text: bool
+    made_of: tuple[str, ...] | None = None
     content: bytes | None = field(default=None, repr=False)
 
 
 class StoredContents:
-    """Opens contents by reference. Where lines are is found out once, and remembered for the latest 256 contents."""
+    """Opens contents by reference. Where lines are is found out once, and remembered for the latest 256 contents.
 
-    def __init__(self, storage: Storage, timeout: float) -> None:
+    The latest transcripts are kept whole, 32 MB of them: making one takes reading all its batches.
+    Batches of messages are unpacked, unless they are *known* as anything else: what a tool gave, or a text claims, is
+    no part of this conversation whatever it says of itself.
+    """
+
+    def __init__(self, storage: Storage, known: KnownReferences, timeout: float) -> None:
         self._storage = storage
+        self._references = known
+        self._unpacking = Unpacking(self._retrieved, known)
         self._timeout = timeout
         self._known: OrderedDict[str, StoredContent] = OrderedDict()
 
     async def open(self, reference: str) -> StoredContent:
         """Return what is known of a content. Raises KeyError if the reference leads to nothing."""
-        if (known := self._known.get(reference)) is not None:
-            self._known.move_to_end(reference)
+        if (known := self._known.get(reference)) is not None and await self._is_current(known):
+            self._remember(known)
             return known
-        content, content_type = await self._retrieved(reference)
+        content, content_type, made_of = await self._unpacked(reference)
         index = await WORKERS.run(LineIndex.of, content)
-        known = StoredContent(reference, content_type, index, _is_text(content, content_type))
-        self._known[reference] = known
+        known = StoredContent(reference, content_type, index, is_text(content, content_type), made_of)
+        opened = replace(known, content=content)
+        if made_of is None or made_of:
+            self._remember(opened if made_of else known)
+        return opened
+
+    async def _is_current(self, known: StoredContent) -> bool:
+        """Say whether nothing is gone of what a content is made of: then it is another one."""
+        try:
+            for group in grouped(known.made_of or ()):
+                if not all(await asyncio.gather(*map(self.has, group))):
+                    return False
+        except StorageError:
+            return False
+        return True
+
+    def _remember(self, known: StoredContent) -> None:
+        self._known[known.reference] = known
+        self._known.move_to_end(known.reference)
+        kept = [each for each in self._known.values() if each.content is not None]
+        size = sum(each.index.size for each in kept)
+        while size > _MOST_BYTES:
+            size -= kept[0].index.size
+            del self._known[kept.pop(0).reference]
         if len(self._known) > _MOST_INDEXES:
             self._known.popitem(last=False)
-        return StoredContent(reference, content_type, index, known.is_text, content)
 
     async def has(self, reference: str) -> bool:
         """Say whether a content is there, without counting it as used. A storage that cannot tell is believed."""
@@ -73,8 +105,12 @@ class StoredContents:
         """Return all of a content."""
         if opened.content is not None:
             return opened.content
-        content, _ = await self._retrieved(opened.reference)
+        content, _, _ = await self._unpacked(opened.reference)
         return content
+
+    async def stored(self, reference: str) -> tuple[bytes, str]:
+        """Return a content and its type as the storage has it. Raises KeyError if the reference leads to nothing."""
+        return await self._retrieved(reference)
 
     async def lines(self, opened: StoredContent, first: int, last: int, most_bytes: int) -> list[str]:
         """Return the lines from *first* to *last* that end within *most_bytes*: none if the first does not."""
@@ -90,10 +126,38 @@ class StoredContents:
         return await WORKERS.run(_bytes_in, part, window, first, last)
 
     async def _part(self, opened: StoredContent, start: int, end: int) -> bytes:
-        if opened.content is None and isinstance(self._storage, SupportsRange) and offers(self._storage, SupportsRange):
+        is_stored_so = opened.content is None and opened.made_of is None
+        if is_stored_so and isinstance(self._storage, SupportsRange) and offers(self._storage, SupportsRange):
             part = await self._answered(self._storage.retrieve_range(opened.reference, start, end))
             return _checked(getattr(part, "content", None), end - start)
         return _checked((await self.whole(opened))[start:end], end - start)
+
+    async def _unpacked(self, reference: str) -> tuple[bytes, str, tuple[str, ...] | None]:
+        """Return a content, its type, and what batches it is made of; None if it is stored as it is."""
+        name, number = parted(reference)
+        try:
+            content, content_type = await self._retrieved(name)
+        except KeyError as error:
+            # A storage may give references that only look like a part of something.
+            if number:
+                with suppress(KeyError):
+                    return (*await self._retrieved(reference), None)
+            self._check_number(reference)
+            raise error
+        if essence(content_type) == BATCH_TYPE and self._may_be_history(name):
+            return await self._unpacking.unpacked(name, content, number)
+        return (*((content, content_type) if not number else await self._retrieved(reference)), None)
+
+    def _may_be_history(self, name: str) -> bool:
+        return name not in self._references or self._references.tool_of(name) == HISTORY
+
+    def _check_number(self, reference: str) -> None:
+        """Raise if a message is asked for by anything else than its number."""
+        name, _, asked = reference.rpartition("#")
+        if parted(reference)[0] == reference and self._references.tool_of(name) == HISTORY:
+            raise NotFoundError(
+                reference, f"one number follows #, as in {name}#7 or {name}#7.2, and not {asked!r:.80}; ask one by one"
+            )
 
     async def _retrieved(self, reference: str) -> tuple[bytes, str]:
         match await self._answered(self._storage.retrieve(reference)):
@@ -107,7 +171,7 @@ class StoredContents:
         try:
             return await asyncio.wait_for(answer, self._timeout)
         except asyncio.TimeoutError:
-            raise StorageAccessError(f"the storage did not answer within {self._timeout:g} seconds") from None
+            raise StorageTimeoutError(f"the storage did not answer within {self._timeout:g} seconds") from None
         except (HoldfastError, KeyError):
             raise
         except Exception as error:
@@ -140,7 +204,7 @@ def _lines_in(part: bytes, window: LineWindow, first: int, last: int, is_cut: bo
     return [decoded(line.removesuffix(b"\r")) for line in lines]
 
 
-def _is_text(content: bytes, content_type: str) -> bool:
+def is_text(content: bytes, content_type: str) -> bool:
     """Say whether a content is read as lines: by its type, or else by how it begins."""
     if is_textual(content_type):
         return True

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
 from holdfast.agent_tools import AgentTool, ToolAnswer
-from holdfast.errors import EvictedError, InvalidValueError, NotFoundError
+from holdfast.batches import BATCH_TYPE
+from holdfast.errors import (
+    EvictedError,
+    HoldfastError,
+    InvalidTypeError,
+    InvalidValueError,
+    NotFoundError,
+    StorageError,
+)
 from holdfast.hooks import Conversation
 from holdfast.media_types import essence
 from holdfast.previews.room import Room
-from holdfast.references import KnownReferences
+from holdfast.references import HISTORY, KnownReferences
 from holdfast.retrieval.contents import StoredContent, StoredContents
 from holdfast.retrieval.data_pages import path_page, rows_page
-from holdfast.retrieval.events import Retrieved
+from holdfast.retrieval.events import RetrievalFailed, Retrieved
 from holdfast.retrieval.match_pages import matches_writer
 from holdfast.retrieval.media import media_block
 from holdfast.retrieval.pages import fitted, lines_page, whole_or_page, window_page
@@ -27,11 +36,11 @@ __all__ = ["RETRIEVE", "Retrieving"]
 
 RETRIEVE = "retrieve_offloaded_content"
 _DESCRIPTION = (
-    "Read content that was offloaded from this conversation: a tool's result that was too large, of which you see a "
-    "preview and a reference. Ask for what you need: a pattern for matching lines with their surroundings, a "
-    "line_range, a json_path in JSON, columns and where for rows of CSV, TSV and JSON lines, or characters inside a "
-    "huge line. Without any of these it returns the whole content, or its first page. An answer says what part it "
-    "is, how much there is, and how to go on."
+    "Read what left this conversation: a tool's result that was too large, of which you see a preview and a reference, "
+    "or earlier messages, by the reference in their place. Ask for what you need: a pattern for matching lines with "
+    "their surroundings, a line_range, a json_path in JSON, columns and where for rows of CSV, TSV and JSON lines, or "
+    "characters inside a huge line. Without any of these it returns the whole content, or its first page. An answer "
+    "says what part it is, how much there is, and how to go on."
 )
 # An image or a document cannot be paged: it is shown whole up to this size, or not at all.
 _MEDIA_TOKENS = 8_000
@@ -47,7 +56,7 @@ class Retrieving:
         *,
         estimator: TokenEstimator,
         allowance: Callable[[], AbstractContextManager[Allowance]],
-        on_event: Callable[[Retrieved], None],
+        on_event: Callable[[Retrieved | RetrievalFailed], None],
     ) -> None:
         self._contents = contents
         self._known = known
@@ -58,12 +67,23 @@ class Retrieving:
 
     async def _handle(self, conversation: Conversation, arguments: Mapping[str, Any]) -> ToolAnswer:
         request = Request.read(arguments)
+        began = time.perf_counter()
         with self._allowance() as allowance:
             allowance.used = 0
-            answer = await self._found(request, allowance.tokens)
+            answer = await self._told(request, allowance.tokens)
             allowance.used = sum(map(self._estimator.block, answer.blocks))
-        self._on_event(Retrieved(request.reference, tuple(arguments), allowance.used, not answer.is_error))
+        seconds = time.perf_counter() - began
+        self._on_event(Retrieved(request.reference, tuple(arguments), allowance.used, not answer.is_error, seconds))
         return answer
+
+    async def _told(self, request: Request, tokens: int) -> ToolAnswer:
+        """Return what is found. Whoever listens is told of what went wrong, other than what a model asked for."""
+        try:
+            return await self._found(request, tokens)
+        except HoldfastError as error:
+            if isinstance(error, StorageError) or not isinstance(error, (InvalidValueError, InvalidTypeError)):
+                self._on_event(RetrievalFailed(request.reference, error))
+            raise
 
     async def _found(self, request: Request, tokens: int) -> ToolAnswer:
         try:
@@ -115,9 +135,24 @@ class Retrieving:
         reference = reference[:200].encode("utf-8", "replace").decode()
         reason = error.reason if isinstance(error, NotFoundError) else "nothing is stored under it"
         if isinstance(error, EvictedError):
-            return f"{reference} is gone: {reason}. Call the tool that gave it again if you need it."
+            return f"{reference} is gone: {reason}. {_without(error)}"
         closest = [known for known in self._known.closest_to(reference) if await self._contents.has(known)]
         if not closest:
             return f"There is no content {reference}: {reason}. Nothing of this conversation is offloaded now."
-        named = ", ".join(f"{known} (from {self._known.tool_of(known) or 'a tool'})" for known in closest)
+        named = ", ".join(known + self._source_of(known) for known in closest)
         return f"There is no content {reference}: {reason}. References of this conversation: {named}."
+
+    def _source_of(self, reference: str) -> str:
+        tool_name = self._known.tool_of(reference)
+        if tool_name == HISTORY:
+            return " (earlier messages)"
+        return f" (from {tool_name})" if tool_name else ""
+
+
+def _without(error: EvictedError) -> str:
+    """Return how to go on without what was evicted."""
+    if essence(error.content_type) == BATCH_TYPE:
+        return (
+            "These messages cannot be read any more; go on with what is in view, or ask the user for what is missing."
+        )
+    return "If it is a tool's result that you need, call the tool again."

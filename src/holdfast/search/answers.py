@@ -42,9 +42,13 @@ class Hit:
 class SearchAnswer:
     """The best hits first, and what the reader must know to judge them.
 
-    `total_matching` counts the chunks that hold any of the query's terms, without those that every second chunk holds.
+    `total_matching` counts the chunks that hold any of the query's rarer terms: common ones are left out where they
+    would decide nothing.
     `missing` are terms that nothing holds, not even as a beginning. `ignored` counts terms of a very long query that
-    were not looked for. `uncovered` counts contents that are not in the index, because it is bounded.
+    were not looked for. `uncovered` counts contents that are not in the index, because it is bounded, `gone` further
+    hits in contents that were evicted. `unsure` is what a storage says that cannot tell whether hits can be opened.
+    `names` are identifiers and paths in these and in the next best places that the query does not name, the likeliest
+    first.
     """
 
     hits: tuple[Hit, ...]
@@ -52,3 +56,6 @@ class SearchAnswer:
     missing: tuple[str, ...] = ()
     ignored: int = 0
     uncovered: int = 0
+    gone: int = 0
+    unsure: str = ""
+    names: tuple[str, ...] = ()

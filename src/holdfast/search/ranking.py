@@ -1,30 +1,38 @@
-"""Candidates in the order of their best lines, and what to show of them.
+"""Candidates in the order in which they are worth reading.
 
-For BM25 a chunk is a bag of words. Whether the words that were asked for stand in one line, and in a row, decides here.
+For BM25 a chunk is a bag of words. Whether the words that were asked for stand in one line, and in a row, decides here;
+and what the better ones show already counts for less in the others: five copies of one passage answer no more than one.
 """
 
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import pairwise
+from heapq import heapify, heappop, heapreplace
 from typing import NamedTuple
 
-from holdfast.search.answers import ExcerptLine
-from holdfast.search.chunks import Chunk
 from holdfast.search.database import StoredChunk
+from holdfast.search.lines import LineScores
 from holdfast.search.queries import Query
-from holdfast.search.terms import plain, terms_of
+from holdfast.search.terms import plain
 
-__all__ = ["Place", "best_places", "excerpt_of"]
+__all__ = ["Place", "Ranked", "fused", "places_of", "ranked"]
 
-# Shares of a line's own weight, chosen on real tool outputs; halved or doubled, each changes little.
-_IN_A_ROW = 0.3
-_ELSEWHERE_IN_THE_CHUNK = 0.3
-_LENGTH = 0.02
+# A share of a line's own weight, chosen on real tool outputs; halved or doubled, it changes little.
 _LINES_ALIKE = 0.01
 _ALIKE = 0.95
-_LONGEST_LINE_SHOWN = 200
+# How much a term counts once more that a better chunk has shown.
+_SHOWN_ALREADY = 0.5
+# Of reciprocal rank fusion, as its authors chose it.
+_RANKS_THAT_MATTER_LITTLE = 60
+
+
+class Ranked(NamedTuple):
+    """A chunk, and what it adds to those before it."""
+
+    score: float
+    stored: StoredChunk
 
 
 class Place(NamedTuple):
@@ -42,16 +50,54 @@ class Place(NamedTuple):
         return Place(self.score, first._replace(chunk=first.chunk.joined_with(second.chunk)), 2)
 
 
-class _LineScore(NamedTuple):
+class _Match(NamedTuple):
     score: float
+    weight: float
     found: frozenset[str]
+    stored: StoredChunk
 
 
-def best_places(query: Query, candidates: Iterable[StoredChunk], titles: Mapping[int, str], limit: int) -> list[Place]:
-    """Return up to *limit* places, the best first. Candidates next to each other are one place."""
-    scored = ((_score(query, stored.chunk, titles[stored.document]), stored) for stored in candidates)
+def ranked(
+    lines: LineScores, candidates: Iterable[tuple[StoredChunk, str]], whole: Mapping[int, float]
+) -> Iterator[Ranked]:
+    """Give chunks with their titles, the best chunk first. What was shown before counts for less and less.
+
+    *whole* are the weights of identifiers that they hold as a whole.
+    """
+    matches = [_match(lines, stored, title, whole.get(stored.number, 0.0)) for stored, title in candidates]
+    weights = dict(lines.query.weights)
+    waiting = [(-match.score, order) for order, match in enumerate(matches)]
+    heapify(waiting)
+    while waiting:
+        promised, order = waiting[0]
+        match = matches[order]
+        score = -match.score * _share(match, weights)
+        if score > promised:
+            heapreplace(waiting, (score, order))
+            continue
+        heappop(waiting)
+        yield Ranked(-score, match.stored)
+        weights.update((term, weights[term] * _SHOWN_ALREADY) for term in match.found)
+
+
+def fused(by_words: Iterable[Ranked], by_meaning: Iterable[StoredChunk], exact: Mapping[int, float]) -> list[Ranked]:
+    """Return both as one, the best first: what is high up in either list, and higher what is in both.
+
+    What holds a name of the query or its rarest term, by the weights in *exact*, comes before all that only ranks well.
+    """
+    chunks: dict[int, StoredChunk] = {}
+    scores = defaultdict(float, exact)
+    for ranking in ([stored for _, stored in by_words], by_meaning):
+        for rank, stored in enumerate(ranking, start=1):
+            chunks[stored.number] = stored
+            scores[stored.number] += 1 / (_RANKS_THAT_MATTER_LITTLE + rank)
+    return [Ranked(scores[number], chunks[number]) for number in sorted(chunks, key=lambda number: -scores[number])]
+
+
+def places_of(chunks: Iterable[Ranked], limit: int) -> list[Place]:
+    """Return up to *limit* places, the best first. Chunks next to each other are one place."""
     places: list[Place] = []
-    for score, stored in sorted(scored, key=lambda pair: -pair[0]):
+    for score, stored in chunks:
         if not _joins(places, stored):
             if len(places) == limit:
                 break
@@ -67,73 +113,26 @@ def _joins(places: list[Place], stored: StoredChunk) -> bool:
     return False
 
 
-def _score(query: Query, chunk: Chunk, title: str) -> float:
-    text = chunk.text if chunk.start else f"{title}\n{chunk.text}"
-    lines = [line for line in (_line_score(query, line) for line in _promising_lines(query, text)) if line.found]
-    if not lines:
-        return 0.0
-    best = max(line.score for line in lines)
-    alike = sum(line.score >= _ALIKE * best for line in lines)
-    together = _weight(query, frozenset().union(*(line.found for line in lines)))
-    return best * (1 + _LINES_ALIKE * math.log(alike)) + _ELSEWHERE_IN_THE_CHUNK * together
+def _share(match: _Match, weights: Mapping[str, float]) -> float:
+    """Return how much of what a chunk holds is new."""
+    return math.fsum(map(weights.__getitem__, match.found)) / match.weight if match.found else 1.0
 
 
-def _promising_lines(query: Query, text: str) -> list[str]:
-    text = plain(text)
-    wanted = (*query.terms, *query.prefixes)
-    lines = zip(text.split("\n"), text.casefold().split("\n"), strict=True)
-    return [line for line, folded in lines if any(map(folded.__contains__, wanted))]
-
-
-def _line_score(query: Query, line: str) -> _LineScore:
-    words, hidden = terms_of(line)
-    distinct = {*words, *hidden}
-    found = frozenset((query.terms.keys() & distinct).union(_beginnings(query, distinct)))
+def _match(scores: LineScores, stored: StoredChunk, title: str, whole: float) -> _Match:
+    text = stored.chunk.text if stored.chunk.start else f"{title}\n{stored.chunk.text}"
+    lines = [scores[line] for line in _promising_lines(scores.query, text)]
+    found = frozenset().union(*(line.found for line in lines))
     if not found:
-        return _LineScore(0.0, found)
-    in_a_row = sum(query.pairs[pair] for pair in query.pairs.keys() & set(pairwise(words)))
-    score = _weight(query, found) + _IN_A_ROW * in_a_row
-    return _LineScore(score * (1 - _LENGTH * math.log(1 + len(words))), found)
+        return _Match(0.0, 0.0, found, stored)
+    best, weight = max(line.score for line in lines), scores.query.weight(found)
+    alike = sum(line.score >= _ALIKE * best for line in lines)
+    score = best * (1 + _LINES_ALIKE * math.log(alike)) + weight + whole
+    return _Match(score, weight, found, stored)
 
 
-def _beginnings(query: Query, words: Iterable[str]) -> Iterator[str]:
-    if query.prefixes:
-        beginnings = tuple(query.prefixes)
-        starting = [word for word in words if word.startswith(beginnings)]
-        yield from (prefix for prefix in beginnings if any(word.startswith(prefix) for word in starting))
-
-
-def _weight(query: Query, found: Iterable[str]) -> float:
-    return sum(query.terms.get(term) or query.prefixes[term] for term in found)
-
-
-def excerpt_of(query: Query, chunk: Chunk, characters: int) -> tuple[ExcerptLine, ...]:
-    """Return the best lines of *chunk* and those around the best, in order, with up to so many *characters*."""
-    longest = min(characters, _LONGEST_LINE_SHOWN)
-    lines = [_shown(query, line, longest) for line in _lines(chunk) if line.text.strip()]
-    scores = {line: _line_score(query, line.text).score for line in lines}
-    best = max(lines, key=lambda line: scores[line]).number if lines else 0
-    chosen: list[ExcerptLine] = []
-    for line in sorted(lines, key=lambda line: (-scores[line], abs(line.number - best))):
-        if (characters := characters - len(line.text)) < 0:
-            break
-        chosen.append(line)
-    return tuple(sorted(chosen, key=lambda line: line.number))
-
-
-def _lines(chunk: Chunk) -> Iterator[ExcerptLine]:
-    column = chunk.column
-    for number, text in enumerate(chunk.text.split("\n"), start=chunk.line):
-        part = bool(column) or (chunk.goes_on and number == chunk.last_line)
-        yield ExcerptLine(number, column, text.rstrip("\r"), part)
-        column = 0
-
-
-def _shown(query: Query, line: ExcerptLine, longest: int) -> ExcerptLine:
-    """Return the line, or the best part of one that is too long to be shown."""
-    if len(line.text) <= longest:
-        return line
-    step = max(longest // 2, 1)
-    parts = {start: line.text[start : start + longest] for start in range(0, len(line.text) - step, step)}
-    best = max(parts, key=lambda start: _line_score(query, parts[start]).score)
-    return ExcerptLine(line.number, line.column + best, parts[best], part=True)
+def _promising_lines(query: Query, text: str) -> Iterator[str]:
+    text = plain(text)
+    folded = text.casefold()
+    held = [term for term in query.weights if term in folded]
+    lines = zip(text.split("\n"), folded.split("\n"), strict=True)
+    return (line for line, folded in lines if any(map(folded.__contains__, held)))

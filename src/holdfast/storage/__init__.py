@@ -16,6 +16,7 @@ from holdfast.storage.protocols import (
     SupportsRange,
     SupportsTouch,
     SupportsTurns,
+    SupportsWatch,
 )
 from holdfast.storage.s3 import S3Storage
 from holdfast.storage.scopes import ScopedStorage
@@ -38,4 +39,5 @@ __all__ = [
     "SupportsRange",
     "SupportsTouch",
     "SupportsTurns",
+    "SupportsWatch",
 ]

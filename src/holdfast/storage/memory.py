@@ -10,11 +10,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Itera
 from dataclasses import dataclass
 
 from holdfast.defaults import EVICT_AFTER_TURNS
-from holdfast.errors import InvalidTypeError, NotFoundError, SharedStorageError
+from holdfast.errors import NotFoundError, SharedStorageError
 from holdfast.storage.checks import check_range, check_reference, check_store, check_touch, require_positive
+from holdfast.storage.liveness import LiveReferences, checked_live
 from holdfast.storage.names import safe_key
 from holdfast.storage.protocols import Entry, Part
 from holdfast.storage.tombstones import Eviction, Tombstones
+from holdfast.storage.watching import Watchers
 
 __all__ = ["InMemoryStorage"]
 
@@ -50,12 +52,13 @@ class InMemoryStorage:
         self.clock = clock
         self._turn = 0
         self._owner: object | None = None
-        self._live: frozenset[str] = frozenset()
+        self._live = LiveReferences()
         self._lock = threading.Lock()
         # Both least recently used first. What is not visible grows old, and what a turn evicts is always at the front.
         self._held: OrderedDict[str, _Held] = OrderedDict()
         self._aging: OrderedDict[str, None] = OrderedDict()
         self._evicted = Tombstones(_TOMBSTONES)
+        self._watchers = Watchers()
         # Starts anywhere, so that no reference of one storage leads somewhere in another.
         self._number = int.from_bytes(os.urandom(5), "big")
 
@@ -131,23 +134,30 @@ class InMemoryStorage:
                 )
             self._owner = owner
 
+    def watch(self, on_evict: Callable[[Eviction], object]) -> None:
+        """Call *on_evict* with each eviction from now on. A method is held weakly, and ends with its object."""
+        self._watchers.add(on_evict)
+
     def advance_turn(self) -> None:
         """Say that the agent's next turn begins, and drop what has been unused for too long."""
         with self._lock:
             self._turn += 1
-            if self.evict_after_turns is not None:
-                self._drop_unused_since(self._turn - self.evict_after_turns)
+            evictions = (
+                [] if self.evict_after_turns is None else self._drop_unused_since(self._turn - self.evict_after_turns)
+            )
+        for eviction in evictions:
+            self._watchers.tell(eviction)
 
-    def set_live(self, references: Iterable[str]) -> None:
-        """Say which references are visible in the conversation: these do not grow old."""
-        if isinstance(references, str):
-            raise InvalidTypeError("references must be a collection of references, got one string")
-        live = frozenset(references)
+    def set_live(self, references: Iterable[str], *, owner: object | None = None) -> None:
+        """Say which references are visible in the conversation: these do not grow old.
+
+        Where several say so, each is an *owner*, which is held weakly: what it said ends with it.
+        """
+        live = checked_live(references, owner)
         with self._lock:
-            if live is not self._live:
-                before, self._live = self._live, live
-                self._let_age(before - live)
-                self._keep_young(live - before)
+            change = self._live.say(live, owner)
+            self._let_age(change.went)
+            self._keep_young(change.came)
 
     def _let_age(self, references: Iterable[str]) -> None:
         """Count the turns from now on: so far, these were visible."""
@@ -160,14 +170,13 @@ class InMemoryStorage:
         for reference in references:
             self._aging.pop(reference, None)
 
-    def _drop_unused_since(self, turn: int) -> None:
-        while self._aging:
-            reference = next(iter(self._aging))
-            oldest = self._held[reference]
-            if oldest.last_turn >= turn:
-                return
-            del self._held[reference], self._aging[reference]
-            self._evicted.add(self._eviction(reference, oldest))
+    def _drop_unused_since(self, turn: int) -> list[Eviction]:
+        evictions = []
+        while self._aging and self._held[reference := next(iter(self._aging))].last_turn < turn:
+            del self._aging[reference]
+            evictions.append(self._eviction(reference, self._held.pop(reference)))
+            self._evicted.add(evictions[-1])
+        return evictions
 
     def _eviction(self, reference: str, held: _Held) -> Eviction:
         because = f"by turn {self._turn} nobody had used it for more than {self.evict_after_turns} turns"

@@ -6,9 +6,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Collection, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
+
+from holdfast.storage.tombstones import Eviction
 
 __all__ = [
     "Entry",
@@ -24,6 +26,7 @@ __all__ = [
     "SupportsRange",
     "SupportsTouch",
     "SupportsTurns",
+    "SupportsWatch",
     "offers",
 ]
 
@@ -122,7 +125,11 @@ class SupportsLive(Protocol):
     """Spares what the conversation that it serves still shows."""
 
     def set_live(self, references: Iterable[str]) -> None:
-        """Say which references are visible; say it again whenever that changes."""
+        """Say which references are visible; say it again whenever that changes.
+
+        A storage that may serve several conversations takes a keyword *owner* too: an object for each of them, held
+        weakly, so that what it said ends with it. None is one owner like the others.
+        """
         ...
 
 
@@ -153,6 +160,15 @@ class SupportsTurns(Protocol):
 
     def advance_turn(self) -> None:
         """Say that the next turn begins."""
+        ...
+
+
+@runtime_checkable
+class SupportsWatch(Protocol):
+    """Can say what it evicts."""
+
+    def watch(self, on_evict: Callable[[Eviction], object]) -> None:
+        """Call *on_evict* with each eviction from now on. A method is held weakly, and ends with its object."""
         ...
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from types import TracebackType
@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 from holdfast.errors import EvictedError, InvalidValueError, NotFoundError, StorageError
 from holdfast.storage.checks import check_range, check_reference, check_store, check_touch, reserved_parameters
+from holdfast.storage.liveness import checked_live, takes_owner
 from holdfast.storage.protocols import (
     Entry,
     Part,
@@ -25,8 +26,10 @@ from holdfast.storage.protocols import (
     SupportsInspect,
     SupportsRange,
     SupportsTouch,
+    SupportsWatch,
     offers,
 )
+from holdfast.storage.tombstones import Eviction
 
 __all__ = ["ScopedStorage"]
 
@@ -42,7 +45,8 @@ class ScopedStorage:
 
     The scope is written into the content type (``text/plain; holdfast-scope=tenant-7``) and taken out again: it is
     stored with the content, survives a restart, and no reference can forge it. Scopes nest. In an ``async with``, the
-    scope is cleared at the end. Turns are not passed on: one scope does not speak for all.
+    scope is cleared at the end. What is visible is passed on to an inner storage that tells its owners apart. Turns are
+    not: one scope does not speak for all.
     """
 
     def __init__(self, inner: Storage, scope: str) -> None:
@@ -50,6 +54,7 @@ class ScopedStorage:
             raise InvalidValueError(f"scope must be a string of 1 to {_LONGEST_SCOPE} characters, got {scope!r}")
         self._inner = inner
         self._inspects = offers(inner, SupportsInspect)
+        self._passes_live_on = takes_owner(inner)
         self._scope = scope
         self._mark = f"; holdfast-scope={quote(scope, safe='', errors='surrogatepass')}"
         if len(self._mark) > _LONGEST_MARK:
@@ -146,6 +151,20 @@ class ScopedStorage:
         async for entry in self._listing().entries():
             if entry.content_type.endswith(self._mark):
                 yield replace(entry, content_type=entry.content_type.removesuffix(self._mark))
+
+    def watch(self, on_evict: Callable[[Eviction], object]) -> None:
+        """Call *on_evict* with each eviction of the inner storage, whatever its scope, if it evicts at all."""
+        if isinstance(self._inner, SupportsWatch):
+            self._inner.watch(on_evict)
+
+    def set_live(self, references: Iterable[str], *, owner: object | None = None) -> None:
+        """Say which references of this scope are visible, if the inner storage can tell that from what others say.
+
+        Without an *owner*, it is this object that says so.
+        """
+        live = checked_live(references, owner)
+        if self._passes_live_on:
+            cast("Any", self._inner).set_live(live, owner=self if owner is None else owner)
 
     async def clear(self) -> None:
         """Forget all of this scope, and nothing else. An inner storage that tells why something left is told it."""

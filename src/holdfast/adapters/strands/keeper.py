@@ -57,11 +57,15 @@ class SessionKeeper(ConversationManager):
             raise refusal from error
         self._refusal = refusal
 
-    async def reduced(self) -> None:
-        """Have a reduced history written down before the model sees it, so that a crash does not undo it."""
+    async def rewritten(self) -> None:
+        """Have a history that was reduced, or put back, written down before anything else happens to it."""
         agent = self._agent()
         if agent is not None and self.log.changed(agent.messages):
             await write_down(agent)
+
+    def refresh(self) -> None:
+        """Have the state of the parts saved as it is now, and not only when the history is reduced."""
+        self._parts = None
 
     def get_state(self) -> dict[str, Any]:
         """Return what to save with a session.

@@ -21,6 +21,7 @@ from strands.plugins import Plugin
 from holdfast.adapters.strands.keeper import SessionKeeper
 from holdfast.adapters.strands.reading import AgentReader, AuxiliaryModel, reported_usage
 from holdfast.adapters.strands.rivals import (
+    has_offloader,
     refuse_rivals,
     refuse_second_offloader,
     refuse_taken_names,
@@ -35,7 +36,16 @@ from holdfast.adapters.strands.turn_taking import take_turns
 from holdfast.compression import Summarize
 from holdfast.compression.options import with_options
 from holdfast.errors import InvalidValueError
-from holdfast.hooks import AfterInvocation, AfterModelCall, AfterToolCall, BeforeModelCall, HookRegistry, MessageAdded
+from holdfast.hooks import (
+    AfterInvocation,
+    AfterModelCall,
+    AfterToolCall,
+    BeforeModelCall,
+    Conversation,
+    HookRegistry,
+    MessageAdded,
+)
+from holdfast.ledger import ReductionRecord, UndoRecord
 from holdfast.manager import ContextManager as CoreManager
 from holdfast.storage import InMemoryStorage
 
@@ -55,6 +65,7 @@ class ContextManager(CoreManager, Plugin):
 
     name = "holdfast:context-manager"
     speaks = "converse"
+    traces_tools = False
     _keeper: SessionKeeper | None = None
 
     @property
@@ -83,11 +94,20 @@ class ContextManager(CoreManager, Plugin):
         self.register_hooks(self._events)
         self._listen(agent)
 
+    async def undo(self, to: ReductionRecord | None = None) -> UndoRecord:
+        """Put back what reductions took, as `holdfast.ContextManager.undo` does, and have the session written down."""
+        record = await super().undo(to)
+        if self._keeper is not None:
+            await self._keeper.rewritten()
+        return record
+
     def _settle_offloader(self, agent: Agent) -> None:
         if self.offloader is not None and steps_aside(agent):
             self.offloader = None
-        if self.offloader is not None:
-            self.offloader.keep_in(in_sandbox_of(agent, self.offloader.storage))
+        if self.hold is not None:
+            if has_offloader(agent):
+                self.hold.leave_retrieval_to_others()
+            self.hold.keep_in(in_sandbox_of(agent, self.hold.storage))
 
     def _settle_compression(self, agent: Agent) -> None:
         if self.compression is None:
@@ -109,13 +129,21 @@ class ContextManager(CoreManager, Plugin):
         agent.add_hook(self._after_model_call, AfterModelCallEvent, order=HookOrder.SDK_LAST)
         agent.add_hook(self._after_invocation, AfterInvocationEvent, order=HookOrder.SDK_FIRST)
 
+    def _own_conversation(self) -> Conversation:
+        """Return the conversation with the list that the agent has now: Strands and users put another there."""
+        super()._own_conversation()
+        return self._reader.latest()
+
     def _after_initialization(self, event: AgentInitializedEvent) -> None:
         if self.offloader is not None:
             refuse_second_offloader(event.agent)
+        elif self.hold is not None and has_offloader(event.agent):
+            self.hold.leave_retrieval_to_others()
+        self._reader.read(event.agent)
         if self._keeper is not None:
             self._keeper.log.initialized(event.agent)
-        if self.offloader is not None and session_of(event.agent) is not None:
-            _warn_of_forgetting(self.offloader.storage)
+        if self.hold is not None and session_of(event.agent) is not None:
+            _warn_of_forgetting(self.hold.storage)
 
     async def _message_added(self, event: MessageAddedEvent) -> None:
         message = event.message
@@ -166,7 +194,7 @@ class ContextManager(CoreManager, Plugin):
         if not event.cancel:
             await self._events.invoke(BeforeModelCall(self._reader.read(event.agent)))
             if self._keeper is not None:
-                await self._keeper.reduced()
+                await self._keeper.rewritten()
 
     async def _after_model_call(self, event: AfterModelCallEvent) -> None:
         if event.exception is not None and event.retry:
@@ -181,11 +209,13 @@ class ContextManager(CoreManager, Plugin):
 
     async def _after_invocation(self, event: AfterInvocationEvent) -> None:
         await self._events.invoke(AfterInvocation(self._reader.read(event.agent)))
+        if self._keeper is not None:
+            self._keeper.refresh()
 
 
 def _warn_of_forgetting(storage: Any) -> None:
     if isinstance(innermost(storage), InMemoryStorage):
         logger.warning(
-            "the session outlives this process, but what is offloaded is kept in memory, so its references lead to "
+            "the session outlives this process, but what leaves the window is kept in memory, so references lead to "
             "nothing after a restart; pass offload_storage=FileStorage(…) or S3Storage(…)"
         )

@@ -16,7 +16,14 @@ from strands.vended_plugins.context_offloader import ContextOffloader
 from holdfast.agent_tools import AgentTool
 from holdfast.errors import InvalidValueError
 
-__all__ = ["refuse_rivals", "refuse_second_offloader", "refuse_taken_names", "set_aside", "steps_aside"]
+__all__ = [
+    "has_offloader",
+    "refuse_rivals",
+    "refuse_second_offloader",
+    "refuse_taken_names",
+    "set_aside",
+    "steps_aside",
+]
 
 # From here through the plugin and Strands' registry to where the user made the agent.
 _USERS_LINE = 8
@@ -37,7 +44,7 @@ def refuse_rivals(agent: Agent, *, compresses: bool) -> None:
 
 def steps_aside(agent: Agent) -> bool:
     """Say whether the agent brings an offloader of Strands, beside which a second one would only be in the way."""
-    if not _has_offloader(agent):
+    if not has_offloader(agent):
         return False
     warnings.warn("the agent brings an offloader of its own, so this manager offloads nothing", stacklevel=_USERS_LINE)
     return True
@@ -45,7 +52,7 @@ def steps_aside(agent: Agent) -> bool:
 
 def refuse_second_offloader(agent: Agent) -> None:
     """Refuse an offloader of Strands that came after this manager, which offloads by now."""
-    if _has_offloader(agent):
+    if has_offloader(agent):
         raise InvalidValueError(
             "the agent has two offloaders; put Strands' ContextOffloader before the ContextManager, or use "
             "ContextManager(compression=True) beside it"
@@ -75,7 +82,8 @@ def set_aside(agent: Agent) -> None:
         entries[:] = [entry for entry in entries if getattr(entry.callback, "__self__", None) is not manager]
 
 
-def _has_offloader(agent: Agent) -> bool:
+def has_offloader(agent: Agent) -> bool:
+    """Say whether Strands' own offloader is among the plugins of the agent."""
     plugins = getattr(getattr(agent, "_plugin_registry", None), "_plugins", {})
     return any(isinstance(plugin, ContextOffloader) for plugin in plugins.values())
 

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
+from typing import Any, NamedTuple
 
-from holdfast.errors import StorageAccessError, StorageError
+from holdfast.errors import StorageAccessError, StorageError, StorageTimeoutError
 from holdfast.eviction import in_chain, new_chain
-from holdfast.offload.plans import Storable
 from holdfast.storage import Storage, SupportsDelete
 from holdfast.storage.protocols import offers
 
-__all__ = ["Storing"]
+__all__ = ["Content", "Storing"]
 
 logger = logging.getLogger(__name__)
 
 # How much longer than allowed a store that was given up may go on before it is cancelled, its outcome unknown.
 _PATIENCE = 10
+
+
+class Content(NamedTuple):
+    """What is to be stored, as `Storage.store` takes it."""
+
+    key: str
+    content: bytes
+    content_type: str
 
 
 class Storing:
@@ -28,17 +36,16 @@ class Storing:
         self._timeout = timeout
         self._withdrawals: set[asyncio.Task[None]] = set()
 
-    async def store(self, contents: Iterable[tuple[str, Storable]]) -> list[str]:
-        """Return a reference for each content with its key, in their order.
+    async def store(self, contents: Iterable[Content]) -> list[str]:
+        """Return a reference for each content, in their order.
 
         Raises if any cannot be stored in time; then, and if this is cancelled, the others are deleted again.
         """
         stores: list[asyncio.Future[str]] = []
         try:
             with in_chain(new_chain()):
-                for key, storable in contents:
-                    store = self._storage.store(key, storable.content, storable.content_type)
-                    stores.append(asyncio.ensure_future(store))
+                for content in contents:
+                    stores.append(asyncio.ensure_future(self._storage.store(*content)))
             await self._in_time(stores)
             return [_reference_of(store) for store in stores]
         except BaseException:
@@ -50,32 +57,44 @@ class Storing:
         for reference in references:
             await self._delete(reference)
 
+    def take_back(self, references: Sequence[str]) -> None:
+        """Delete what is not needed after all, in the background: whoever is cancelled leaves nothing behind."""
+        self._begin(self.delete(references))
+
     async def aclose(self) -> None:
-        """Wait until what was not stored as a whole is deleted."""
+        """Wait until what was not stored as a whole is deleted, for as long as the storage has for an answer."""
         own = [task for task in self._withdrawals if task.get_loop() is asyncio.get_running_loop()]
-        await asyncio.gather(*own)
+        _, late = await asyncio.wait(own, timeout=self._timeout) if own else ((), ())
+        for task in late:
+            task.cancel()
+        if late:
+            logger.warning("what was not stored as a whole may be left in the storage: it did not answer in time")
+        await asyncio.gather(*late, return_exceptions=True)
 
     async def _in_time(self, stores: Sequence[asyncio.Future[str]]) -> None:
         done, pending = await asyncio.wait(stores, timeout=self._timeout, return_when=asyncio.FIRST_EXCEPTION)
         for store in done:
             _reference_of(store)
         if pending:
-            raise StorageAccessError(f"the storage took longer than {self._timeout:g} seconds")
+            raise StorageTimeoutError(f"the storage took longer than {self._timeout:g} seconds")
 
     def _withdraw(self, stores: Sequence[asyncio.Future[str]]) -> None:
         if stores:
-            withdrawal = asyncio.create_task(self._delete_stored(stores))
-            self._withdrawals.add(withdrawal)
-            withdrawal.add_done_callback(self._withdrawals.discard)
+            self._begin(self._delete_stored(stores))
+
+    def _begin(self, deleting: Coroutine[Any, Any, None]) -> None:
+        withdrawal = asyncio.create_task(deleting)
+        self._withdrawals.add(withdrawal)
+        withdrawal.add_done_callback(self._withdrawals.discard)
 
     async def _delete_stored(self, stores: Sequence[asyncio.Future[str]]) -> None:
         # A store that is cancelled may still succeed without anybody knowing its reference. So it is waited for.
-        done, pending = await asyncio.wait(stores, timeout=self._timeout * _PATIENCE)
-        for store in pending:
-            store.cancel()
-        if pending:
-            logger.warning("%d contents may be left in the storage: it never answered", len(pending))
-        await self.delete(store.result() for store in done if _was_stored(store))
+        try:
+            await asyncio.wait(stores, timeout=self._timeout * _PATIENCE)
+        finally:
+            stored = [store.result() for store in stores if _was_stored(store)]
+            _give_up([store for store in stores if not store.done()])
+        await self.delete(stored)
 
     async def _delete(self, reference: str) -> None:
         if not (isinstance(self._storage, SupportsDelete) and offers(self._storage, SupportsDelete)):
@@ -97,9 +116,16 @@ def _reference_of(store: asyncio.Future[str]) -> str:
     return reference
 
 
+def _give_up(stores: Sequence[asyncio.Future[str]]) -> None:
+    for store in stores:
+        store.cancel()
+    if stores:
+        logger.warning("%d contents may be left in the storage: it never answered", len(stores))
+
+
 def _was_stored(store: asyncio.Future[str]) -> bool:
     try:
-        return bool(_reference_of(store))
+        return store.done() and bool(_reference_of(store))
     except Exception:
         # Why it failed was told to whoever stored it.
         return False
