@@ -4,7 +4,7 @@ READY := .venv/.ready
 READY_FOR_DEMO := .venv/.ready-for-demo
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench format clean
+.PHONY: help demo test pythons bench format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -12,11 +12,14 @@ help: ## list the targets
 demo: $(READY_FOR_DEMO) ## watch holdfast at work
 	@$(BIN)/holdfast demo
 
-test: $(READY) ## format, lint, types, and the tests on every supported Python found
+test: $(READY) ## format, lint, types, and the tests, also on the oldest and the newest supported Python found
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/python tools/every_python.py
+
+pythons: $(READY) ## the tests on every supported Python found
+	$(BIN)/python tools/every_python.py --all
 
 bench: $(READY) ## measure storage, eviction, tokens, compression, offloading, search, recall and agents
 	@$(BIN)/python benchmarks/storage.py

@@ -1,4 +1,7 @@
-"""Run the tests on every supported Python that this machine has, as many suites at once as it has cores.
+"""Run the tests on this Python, the oldest and the newest supported one, as many suites at once as there are cores.
+
+With --all, they run on every supported Python that this machine has. What passes at both ends and fails in between is
+rare, and each Python takes minutes.
 
 The Python that runs this is the main one. It runs every test, in two suites that share the work. Each other one gets
 its own `.venv-3.X` beside the main `.venv`, set up again only when what it is made from changed. There the tests
@@ -32,7 +35,7 @@ say = partial(print, flush=True)
 
 def main() -> int:
     """Return the exit code: zero unless a suite failed on a Python that was found."""
-    pythons = [(minor, find_python(minor)) for minor in other_minors()]
+    pythons = [(minor, find_python(minor)) for minor in other_minors(every="--all" in sys.argv)]
     for minor, python in pythons:
         say(f"Python {minor}: {python or 'not found'}")
     suites = [
@@ -50,10 +53,10 @@ def run_all(suites: Sequence[Callable[[], str]]) -> list[str]:
         return list(pool.map(lambda suite: suite(), suites))
 
 
-def other_minors() -> list[str]:
-    """The supported versions without the one that runs this."""
+def other_minors(*, every: bool) -> list[str]:
+    """The supported versions, or the oldest and the newest of them, without the one that runs this."""
     running = "{}.{}".format(*sys.version_info)
-    return [minor for minor in SUPPORTED if minor != running]
+    return [minor for minor in (SUPPORTED if every else (SUPPORTED[0], SUPPORTED[-1])) if minor != running]
 
 
 def find_python(minor: str) -> Path | None:
