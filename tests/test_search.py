@@ -199,6 +199,9 @@ class TestIdentifiers:
             ("getBenutzerStraßeName", ["benutzer", "strasse", "BenutzerStraße"]),
             ("ПриветМир", ["ПриветМир", "Мир", "привет"]),
             ("test1Step2Case3", ["step", "case"]),
+            ("63,007", ["63,007", "63007"]),
+            ("63007", ["63,007"]),
+            ("1,063,007.50", ["1063007"]),
         ],
     )
     async def test_they_are_found_whole_and_by_a_part(self, index, identifier, queries):
@@ -847,6 +850,21 @@ DEPLOYMENTS = [
     "the weekly deployment of build-4411 has nothing to do with that",
     "lunch is at noon",
 ]
+
+
+@pytest.mark.parametrize("embedder", [None, lambda texts: [[1.0, 0.0]] * len(texts)])
+async def test_echoes_are_found_after_all_else(embedder):
+    index = SearchIndex(embedder=embedder)
+    echo = "search for the nightly deployment: nightly deployment"
+    await index.add_all([Addition(f"echo-{number}", f"{echo} {number}", is_echo=True) for number in range(150)])
+    await index.add("original", "a nightly thing, and much later, beside other words, a deployment " + "of this " * 80)
+    await index.settled()
+    hits = (await index.search("nightly deployment", limit=3)).hits
+    assert [hit.reference.partition("-")[0] for hit in hits] == ["original", "echo", "echo"]
+    await index.remove(["original"])
+    hits = (await index.search("nightly deployment", limit=3)).hits
+    assert [hit.reference.partition("-")[0] for hit in hits] == ["echo"] * 3
+    await index.aclose()
 
 
 async def test_names_near_the_words_of_a_query_are_told(index):

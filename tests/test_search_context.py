@@ -459,3 +459,45 @@ async def test_a_search_in_another_event_loop_goes_on_beside_the_agent_that_inde
     found = await asyncio.wait_for(asyncio.gather(*(asyncio.to_thread(searched) for _ in range(4))), 60)
     assert all(found)
     assert (await loop.manager.search_context("zebra3")).uncovered == 0
+
+
+class Asking:
+    """An agent that reads tickets, and looks the same one up again and again."""
+
+    def __init__(self) -> None:
+        self.manager = ContextManager("auto", dialect="openai", window=8_000)
+        self.messages: list[Any] = [{"role": "user", "content": "task"}]
+        self.conversation = self.manager.converse(self.messages)
+
+    async def call(self, name: str, arguments: dict[str, Any], result: str = "") -> None:
+        call = {"id": f"t{len(self.messages)}", "type": "function"}
+        call["function"] = {"name": name, "arguments": json.dumps(arguments)}
+        self.messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        self.messages.append(await self.conversation.call_tool(name, call["id"], arguments, lambda *_: result))
+        await self.conversation.call_model(lambda sent: {})
+
+    async def read(self, text: str, times: int) -> None:
+        for number in range(times):
+            await self.call("read", {"n": number}, f"{text.format(number)} " + "lorem ipsum dolor " * 60)
+
+
+async def test_what_was_searched_for_before_is_found_before_the_answers_of_then():
+    agent = Asking()
+    await agent.read("the invoice NEEDLE-{} was paid", 30)
+    for _ in range(6):
+        await agent.call("search_context", {"query": "NEEDLE-3 invoice paid"})
+        await agent.read("something else, {}", 12)
+    first, *others = (await agent.manager.search_context("NEEDLE-3", 50)).hits
+    assert (first.labels["tool"], first.labels["role"], first.labels["message"]) == ("read", "tool", "9")
+    tools = [hit.labels.get("tool") for hit in others]
+    assert "search_context" in tools
+    assert "read" not in tools[tools.index("search_context") :]
+
+
+async def test_what_only_a_search_was_asked_for_is_found_too():
+    agent = Asking()
+    await agent.read("ticket {}", 5)
+    await agent.call("search_context", {"query": "xylophone"})
+    await agent.read("something else, {}", 30)
+    [hit, *_] = (await agent.manager.search_context("xylophone")).hits
+    assert hit.labels["what"].endswith(f"assistant calls search_context, turn {hit.labels['turn']}")

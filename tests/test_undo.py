@@ -316,8 +316,8 @@ async def test_a_damaged_batch_is_not_put_back_in_part():
     assert loop.messages == before
 
 
-@pytest.mark.parametrize("reference", ["{}", 'a "quoted" \\ {} ü', "see kept as message {}"])
-async def test_whatever_references_look_like_reductions_are_undone(reference):
+@pytest.mark.parametrize("reference", ["{}", 'a "quoted" \\ {} ü', "see kept as message {}", "[{}]", '"<{}>"'])
+async def test_whatever_references_look_like_reductions_are_opened_and_undone(reference):
     class Naming(InMemoryStorage):
         names: ClassVar[dict[str, str]] = {}
 
@@ -334,7 +334,10 @@ async def test_whatever_references_look_like_reductions_are_undone(reference):
     for turn in range(18):
         await loop.turn([{"text": f"result {turn} 1 12 21 " + "dolor sit amet " * 1_000}] if turn < 2 else None)
         said += copy.deepcopy(loop.messages[-2:])
-    assert loop.manager.ledger.of(ReductionRecord)
+    [first, *_] = loop.manager.ledger.of(ReductionRecord)
+    opens = next(tool for tool in loop.manager.agent_tools if tool.name == "retrieve_offloaded_content")
+    for asked in (first.references[0], f"{first.references[0]}#3"):
+        assert not (await opens.run(loop.conversation, {"reference": asked})).is_error
     loop.conversation.window = 80_000
     while loop.manager.archive.undoable:
         await loop.manager.undo()
@@ -406,6 +409,18 @@ async def test_messages_saved_as_json_can_be_undone(value):
     again.manager.restore(state)
     await again.manager.undo()
     assert len(again.messages) == 1 + 2 * loop.turns
+
+
+async def test_what_json_cannot_hold_comes_back_as_its_description_however_often():
+    loop = Loop(offload_storage=InMemoryStorage(evict_after_turns=None))
+    while len(loop.manager.archive.undoable) < 3:
+        await loop.turn()
+        loop.messages[-2]["content"][1]["toolUse"]["input"] = {"a": {1}}
+    loop.conversation.window = 100 * WINDOW
+    while loop.manager.archive.undoable:
+        await loop.manager.undo()
+    assert len(loop.messages) == 1 + 2 * loop.turns
+    assert loop.messages[1]["content"][1]["toolUse"]["input"] == {"a": "{1}"}
 
 
 async def test_a_summary_that_names_the_keys_to_come_does_not_stand_in_the_way():

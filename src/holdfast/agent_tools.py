@@ -10,7 +10,11 @@ from holdfast.errors import HoldfastError, InvalidTypeError, InvalidValueError
 from holdfast.hooks import Conversation
 from holdfast.messages import Block, Document, Image, Text
 
-__all__ = ["AgentTool", "ToolAnswer"]
+__all__ = ["OWN_TOOLS", "AgentTool", "ToolAnswer"]
+
+OWN_TOOLS = frozenset({"pin_message", "retrieve_offloaded_content", "search_context", "search_offloaded_content"})
+"""The names of those that agents are given here: what they are called with is about references and pages, and what they
+answer was said before."""
 
 _LONGEST_ERROR = 1_000
 

@@ -87,7 +87,8 @@ def _(event: Reduced, books: Bookkeeping) -> None:
 def _(event: NotKept, books: Bookkeeping) -> None:
     stays = "so it leaves in portions" if event.in_portions else "so it stays"
     lost = "and is lost, as the model took no more" if event.was_carried_out else stays
-    what = f"what would leave could not be stored, {lost}: {in_words(event.plan)}"
+    numbers = f" (number {event.lost})" if event.lost else ""
+    what = f"what would leave could not be stored, {lost}: {in_words(event.plan)}{numbers}"
     books.ledger.add(FailureRecord, why=event.plan.reason, what=what, error=event.error)
 
 

@@ -7,20 +7,22 @@ import re
 from collections import Counter, OrderedDict
 from collections.abc import Container, Iterable, Iterator
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 from holdfast.batches import parted
 from holdfast.dialects import Dialect
 from holdfast.history import goes_on
 from holdfast.messages import KEPT_AS, KEPT_IN, Block, Message, Reasoning, Text, ToolResult, ToolUse, as_json_text
 
-__all__ = ["HISTORY", "KnownReferences", "Source", "offloaded_as", "offloaded_in"]
+__all__ = ["HISTORY", "KnownReferences", "Source", "is_reference", "offloaded_as", "offloaded_in"]
 
 HISTORY = "history"
 """What a batch of messages came from, instead of a tool."""
 
 _MOST, _MOST_CLAIMED = 10_000, 2_000
 _COMPARED = 200
+# Far more than any storage needs.
+_LONGEST = 32_768
 _LONGEST_SCAN = 100_000
 # The references of one storage begin alike, and most texts hold no such beginning. Where all differ, each is read.
 _BEGINNING, _MOST_BEGINNINGS = 4, 16
@@ -38,6 +40,11 @@ def offloaded_as(reference: str) -> str:
 def offloaded_in(text: str) -> list[str]:
     """Return the references that a text introduces so."""
     return _OFFLOADED.findall(text[:_LONGEST_SCAN])
+
+
+def is_reference(value: object) -> TypeGuard[str]:
+    """Say whether a value that somebody saved may be a reference: all of them go into every session from then on."""
+    return isinstance(value, str) and 0 < len(value) <= _LONGEST
 
 
 class Source(NamedTuple):

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 from holdfast.archive.chronicle import Chronicle
 from holdfast.archive.kept import Kept, Lost
 from holdfast.archive.left import Left, left_noted, offset_of
-from holdfast.archive.marking import Marker, marked, recounted, sealing, with_summary
+from holdfast.archive.marking import Marker, admitting, marked, recounted, sealing, with_summary
 from holdfast.archive.naming import Naming, fitting
 from holdfast.archive.parts import Digests, Place, StoredParts, digests_of, with_found
 from holdfast.archive.snapshots import snapshot
-from holdfast.archive.taking import lost_with, places_in, removals_of, taken_by
+from holdfast.archive.taking import kept_whole, left_with, lost_by, places_in, removals_of, taken_by
 from holdfast.batches import BATCH_TYPE, MOST_NAMED, Batch, Entry, Piece, Seal, parted, pieces_in, put_together
 from holdfast.batches.pieces import parts_of
 from holdfast.compression.plans import Plan
@@ -23,7 +23,7 @@ from holdfast.errors import HoldfastError, InvalidTypeError, InvalidValueError
 from holdfast.history import History
 from holdfast.hold import Content, Hold
 from holdfast.messages import Message
-from holdfast.references import HISTORY
+from holdfast.references import HISTORY, is_reference
 from holdfast.storage.threads import WorkerThreads
 
 __all__ = ["WORKERS", "Archive"]
@@ -164,13 +164,15 @@ class Archive:
 
     def lose(self, plan: Plan, history: History) -> Lost:
         """Return *plan* with a marker that says that what leaves could not be stored."""
-        whole = with_summary(plan, history)
-        left = lost_with(whole, history.messages, self.chronicle, self._left)
+        whole, messages = with_summary(plan, history), history.messages
+        lost_now = lost_by(whole, messages, self._left)
+        left = Left.of_all([left_with(whole, messages, self.chronicle, self._left), lost_now])
         others = f" What left before is kept as {self._latest} : {self._hold.how_to_look}." if self._latest else ""
         lost = f" {left.lost_ones} could not be stored, and are lost." if left.lost else ""
         line = f"[{left} left this view.{lost}{others}]"
-        named = marked(whole, history, Marker(line, left, self._latest or ""))
-        return Lost(recounted(named, whole, history), left)
+        admitted = admitting(whole, kept_whole(whole, messages))
+        named = marked(admitted, history, Marker(line, left, self._latest or ""))
+        return Lost(recounted(named, whole, history), left, lost_now.lost_ones)
 
     def confirm_lost(self, lost: Lost) -> None:
         """Say that such a plan was carried out. Nothing before it can be undone from now on."""
@@ -222,9 +224,9 @@ class Archive:
         latest, undoable = state.get("latest"), state.get("undoable", [])
         if not isinstance(latest, (str, type(None))) or not isinstance(undoable, list):
             raise InvalidValueError("the state of the archive must be what get_state() returned")
-        self._undoable = [name for name in undoable[-_UNDOABLE_IN_STATE:] if isinstance(name, str)]
+        self._undoable = [name for name in undoable[-_UNDOABLE_IN_STATE:] if is_reference(name)]
         self._left = left_noted(state.get("left")) or Left()
-        named = [*(known for known in self._undoable if known != latest), *([latest] if latest else [])]
+        named = [*(known for known in self._undoable if known != latest), *([latest] if is_reference(latest) else [])]
         self._chain, self._offset = named[-MOST_NAMED:], None
         self.chronicle.restore(state.get("turns"))
         for reference in named:

@@ -42,7 +42,8 @@ class Kept:
 
 
 class Lost(NamedTuple):
-    """A reduction whose messages could not be stored."""
+    """A reduction whose messages could not be stored; *numbers* are theirs, in words."""
 
     plan: Plan
     left: Left
+    numbers: str

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
+from itertools import islice
 from typing import Any
 
 from holdfast.checks import is_count
@@ -17,8 +18,12 @@ __all__ = ["LEFT", "Left", "forgotten", "left_in", "left_noted", "numbers_of", "
 
 LEFT = "left"
 _MOST_TOOLS, _MOST_NAMED, _LONGEST_NAME, _MOST_RANGES_NAMED = 50, 6, 60, 3
+# More than any conversation has: a marker is in the window of an agent, and what it notes is in every session.
+_MOST_RANGES = 10_000
 # What has more digits cannot be asked for.
 _LARGEST = 10**12
+# As long as providers allow a tool's name to be, twice.
+_LONGEST_NOTED = 128
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,20 +104,23 @@ def left_noted(note: Any) -> Left | None:
     if not isinstance(note, Mapping):
         return None
     tools = note.get("tools")
-    counts = tools.items() if isinstance(tools, Mapping) else ()
+    counts = islice(tools.items(), _MOST_TOOLS) if isinstance(tools, Mapping) else ()
     return Left(
         ranges=_ranges(note.get("ranges")),
         lost=_ranges(note.get("lost")),
-        tools={name: count for name, count in counts if isinstance(name, str) and _is_number(count)},
+        tools={name[:_LONGEST_NOTED]: count for name, count in counts if isinstance(name, str) and _is_number(count)},
         turns=_pair(note.get("turns")),
         times=_pair(note.get("times"), _is_moment),
     )
 
 
 def forgotten(known: Left, messages: Sequence[Message]) -> Left:
-    """Return what is *known* to have left if no message says so any more, as somebody deleted it; else nothing."""
+    """Return what is *known* to have left if no message says so any more, as somebody deleted it; else what is lost.
+
+    Of a message that was shortened, something may be lost although it never left, and no marker says so.
+    """
     said = _said(messages)
-    return Left() if _merged([*said, *known.ranges]) == said else known
+    return Left(lost=known.lost) if _merged([*said, *known.ranges]) == said else known
 
 
 def numbers_of(messages: Sequence[Message], known: Left) -> list[int | None]:
@@ -147,7 +155,7 @@ def _said(messages: Iterable[Message]) -> tuple[tuple[int, int], ...]:
 
 
 def _ranges(value: Any) -> tuple[tuple[int, int], ...]:
-    return _merged(span for item in _list(value) if (span := _pair(item)))
+    return _merged(span for item in _list(value)[:_MOST_RANGES] if (span := _pair(item)))
 
 
 def _cut(spans: Iterable[tuple[int, int]], numbers: Collection[int]) -> Iterator[tuple[int, int]]:

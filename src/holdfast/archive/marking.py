@@ -14,7 +14,7 @@ from holdfast.compression.seams import BRIDGE, seam
 from holdfast.history import History
 from holdfast.messages import KEPT_AS, KEPT_IN, LEFT_AS, SUMMARY, Block, Message, Text, ToolResult
 
-__all__ = ["MARKER", "Marker", "marked", "recounted", "referring", "sealing", "with_summary"]
+__all__ = ["MARKER", "Marker", "admitting", "marked", "recounted", "referring", "sealing", "with_summary"]
 
 MARKER = "marker"
 _END_OF_SUMMARY = "</summary>"
@@ -75,6 +75,15 @@ def referring(plan: Plan, kept_as: Mapping[int, str], *, in_words: bool = True) 
     return replace(plan, edits=edits)
 
 
+def admitting(plan: Plan, kept_as: Mapping[int, str]) -> Plan:
+    """Return *plan* with a word in each message that is rewritten that what is left out of it could not be stored.
+
+    Those that are stored whole, by their places, are named instead. Its tokens are still those of *plan*.
+    """
+    edits = tuple(_admitting(edit, kept_as) if isinstance(edit, Rewrite) else edit for edit in plan.edits)
+    return replace(plan, edits=edits)
+
+
 def sealing(plan: Plan, seals: Mapping[int, Seal]) -> Plan:
     """Return *plan* with the seal of each message that names where all of it is, by its place, noted on it."""
     edits = tuple(_sealing(edit, seals) if isinstance(edit, Rewrite) else edit for edit in plan.edits)
@@ -126,9 +135,16 @@ def _referring(edit: Rewrite, kept_as: Mapping[int, str], in_words: bool) -> Rew
     message = edit.message
     if message.made_as is not None:
         return edit
-    blocks = tuple(_naming(block, kept_as[edit.start]) if in_words else block for block in message.blocks)
+    told = f"see {kept_as[edit.start]}"
+    blocks = tuple(_telling(block, told) if in_words else block for block in message.blocks)
     noted = replace(message, notes={**message.notes, KEPT_AS: kept_as[edit.start]}, edited=True)
     return Rewrite(edit.start, noted if blocks == message.blocks else noted.with_blocks(blocks))
+
+
+def _admitting(edit: Rewrite, kept_as: Mapping[int, str]) -> Rewrite:
+    message, told = edit.message, f"see {kept_as[edit.start]}" if edit.start in kept_as else "and lost"
+    blocks = tuple(_telling(block, told) for block in message.blocks)
+    return edit if blocks == message.blocks else Rewrite(edit.start, message.with_blocks(blocks))
 
 
 def _sealing(edit: Rewrite, seals: Mapping[int, Seal]) -> Rewrite:
@@ -138,21 +154,21 @@ def _sealing(edit: Rewrite, seals: Mapping[int, Seal]) -> Rewrite:
     return Rewrite(edit.start, replace(edit.message, notes=notes))
 
 
-def _naming(block: Block, reference: str) -> Block:
+def _telling(block: Block, told: str) -> Block:
+    """Return a result of a tool with a word on what became of what is left out of it."""
     if not isinstance(block, ToolResult):
         return block
-    content = tuple(_named_part(part, reference) for part in block.content)
+    content = tuple(_telling_part(part, told) for part in block.content)
     return block if content == block.content else block.with_content(content)
 
 
-def _named_part(part: Block, reference: str) -> Block:
+def _telling_part(part: Block, told: str) -> Block:
     notes = list(_LEFT_OUT.finditer(part.text)) if isinstance(part, Text) else []
     if not isinstance(part, Text) or not notes:
         return part
     # What was said may hold such words too. The note stands in the middle.
     note = min(notes, key=lambda found: abs(found.start() + found.end() - len(part.text)))
-    told = f"{note[1]}, see {reference}{note[2] or ''}]"
-    return Text(f"{part.text[: note.start()]}{told}{part.text[note.end() :]}")
+    return Text(f"{part.text[: note.start()]}{note[1]}, {told}{note[2] or ''}]{part.text[note.end() :]}")
 
 
 def _made(plan: Plan, history: History) -> int:

@@ -59,7 +59,10 @@ def _said(wire: Any) -> str:
 
 
 def _saved(value: Any) -> Any:
-    """Return an encoded value as it is after somebody saved it as JSON: tuples are lists by then, and keys strings."""
+    """Return an encoded value as it is after somebody saved it as JSON: tuples are lists by then, and keys strings.
+
+    What JSON cannot hold is its description, as an undo gives it back.
+    """
     match value:
         case list():
             return list(map(_saved, value))
@@ -67,6 +70,8 @@ def _saved(value: Any) -> Any:
             return list(map(_saved, items))
         case {"$pairs": list(pairs)}:
             return {_saved_key(key): _saved(item) for key, item in pairs}
+        case {"$other": [str(), str(described)]}:
+            return described
         case dict():
             return {key: _saved(item) for key, item in value.items()}
     return value

@@ -15,7 +15,7 @@ from holdfast.batches.encoding import encoded
 from holdfast.compression.plans import Drop, Insert, Plan, Rewrite
 from holdfast.messages import KEPT_AS, LEFT_AS, Message
 
-__all__ = ["Taken", "left_with", "lost_with", "places_in", "removals_of", "taken_by"]
+__all__ = ["Taken", "kept_whole", "left_with", "lost_by", "places_in", "removals_of", "taken_by"]
 
 
 @dataclass(frozen=True)
@@ -53,15 +53,20 @@ def left_with(plan: Plan, messages: Sequence[Message], chronicle: Chronicle, kno
     return Left.of_all([forgotten(known, messages), *said, *leaving])
 
 
-def lost_with(plan: Plan, messages: Sequence[Message], chronicle: Chronicle, known: Left) -> Left:
-    """Return the same for a plan whose messages could not be stored: also what is left out of some is lost.
+def lost_by(plan: Plan, messages: Sequence[Message], known: Left) -> Left:
+    """Return what is lost with a plan whose messages could not be stored: also what is left out of some of them.
 
     Of one that was shortened before and not changed since, all is stored already.
     """
-    numbers = numbers_of(messages, known)
-    places = (place for place in places_in(plan) if not _is_kept_whole(messages[place]))
-    lost = [Left(lost=((number, number),)) for place in places if (number := numbers[place]) is not None]
-    return Left.of_all([left_with(plan, messages, chronicle, known), *lost])
+    numbers, stored = numbers_of(messages, known), kept_whole(plan, messages)
+    lost = (number for place in places_in(plan) if place not in stored and (number := numbers[place]) is not None)
+    return Left.of_all(Left(lost=((number, number),)) for number in lost)
+
+
+def kept_whole(plan: Plan, messages: Sequence[Message]) -> dict[int, str]:
+    """Return where messages are stored whole that a plan takes or rewrites and an earlier one shortened, by place."""
+    places = (place for place in places_in(plan) if _is_kept_whole(messages[place]))
+    return {place: messages[place].notes[KEPT_AS] for place in places}
 
 
 def _leaving(plan: Plan, messages: Sequence[Message], chronicle: Chronicle, known: Left) -> Iterator[Left]:

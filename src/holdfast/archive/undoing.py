@@ -48,7 +48,7 @@ async def undo_reductions(
     """
     window = compression.window
     if window.is_waiting:
-        raise InvalidValueError("the history is being reduced right now; undo that when it is done")
+        raise InvalidValueError("the history is being reduced or put back right now; undo that when it is done")
     references = _chosen(archive, down_to)
     window.verify(conversation)
     wires = list(conversation.messages)

@@ -98,13 +98,17 @@ def part_of(reference: str, batch: Batch, number: str) -> tuple[bytes, str]:
     except InvalidValueError as error:
         raise DamagedContentError(f"message {message} of {reference} is damaged: {error}") from error
     if place and not 1 <= int(place) <= len(leaves):
-        raise NotFoundError(f"{reference}#{number}", f"message {message} has {len(leaves)} parts, counted from 1")
-    if not place and len(leaves) != 1:
-        return b"\n".join(map(_bytes, _lines(message, entry, batch.dialect, reference))), "text/plain"
+        raise NotFoundError(f"{reference}#{number}", f"message {message} has {_parts(len(leaves))}")
+    if not place and (len(leaves) != 1 or batch.has_lost(number)):
+        return b"\n".join(map(_bytes, _lines(message, entry, batch, reference))), "text/plain"
     leaf = leaves[int(place or 1) - 1]
     if leaf.elsewhere:
         return f"[This is stored in {leaf.elsewhere}.]".encode(), "text/plain"
     return leaf.content, leaf.content_type
+
+
+def _parts(count: int) -> str:
+    return "1 part" if count == 1 else f"{count} parts, counted from 1"
 
 
 def all_of(batch: Batch, number: str) -> tuple[str, str] | None:
@@ -193,12 +197,12 @@ def _lines_in(reference: str, batch: Batch, whole: set[str]) -> Iterator[str]:
             continue
         if _is_whole(entry):
             whole.add(f"{reference}#{address}")
-        yield from _lines(address, entry, batch.dialect, reference)
+        yield from _lines(address, entry, batch, reference)
 
 
-def _lines(address: str, entry: Entry, dialect: str, reference: str) -> Iterator[str]:
+def _lines(address: str, entry: Entry, batch: Batch, reference: str) -> Iterator[str]:
     try:
-        leaves = leaves_of(entry, dialect)
+        leaves = leaves_of(entry, batch.dialect)
     except InvalidValueError as error:
         what, leaves = "a summary or marker" if entry.number is None else f"message {address}", []
         yield f"[{what} is damaged and cannot be shown: {error}]"
@@ -209,6 +213,8 @@ def _lines(address: str, entry: Entry, dialect: str, reference: str) -> Iterator
         yield _shown(leaf, f"{reference}#{number}")
     if entry.original:
         yield f"[Of this message only a part was left by then; all of it: {entry.original}]"
+    if batch.has_lost(address):
+        yield "[Of this message only this was left by then; the rest could not be stored, and is lost]"
     if entry.changed_from:
         yield f"[This message was changed after a part of it was left out; as it was before: {entry.changed_from}]"
 

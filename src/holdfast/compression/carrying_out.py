@@ -127,10 +127,11 @@ class CarryingOut:
             return False
         self.archive.confirm_lost(lost)
         logger.error(
-            "%s, and they could not be stored, so they are LOST: the model takes no more, and the storage said %r",
+            "%s, and they could not be stored, so they are LOST (%s): the model takes no more, and the storage said %r",
             plan,
+            lost.numbers,
             error,
         )
-        self.tell(NotKept(plan, error, True))
+        self.tell(NotKept(plan, error, True, lost=lost.numbers))
         self.reduced(lost.plan, "")
         return True

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import repeat
 from typing import Any, NamedTuple
 
-from holdfast.compression.furniture import OWN_TOOLS, without_furniture, without_notes
+from holdfast.agent_tools import OWN_TOOLS
+from holdfast.compression.furniture import without_furniture, without_notes
 from holdfast.messages import Block, Json, Message, Text, ToolResult, ToolUse, as_json_text
 
 __all__ = ["Said", "said_in"]

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["OWN_TOOLS", "names_a_batch", "without_furniture", "without_notes"]
-
-OWN_TOOLS = frozenset({"pin_message", "retrieve_offloaded_content", "search_context", "search_offloaded_content"})
-"""Tools that agents are given: what they are called with is about references and pages."""
+__all__ = ["names_a_batch", "without_furniture", "without_notes"]
 
 _SIGNS = ("[Offloaded as ", "[Previews leave ", " left out")
 _LINES = re.compile(
@@ -43,7 +40,7 @@ def _without_last_word(text: str) -> str:
 
 
 def without_notes(text: str) -> str:
-    """Return a result of one of `OWN_TOOLS` without what it says about itself."""
+    """Return a result of one of holdfast's own tools without what it says about itself."""
     return _NOTE.sub("", without_furniture(text))
 
 

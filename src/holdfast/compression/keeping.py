@@ -37,7 +37,10 @@ class Keeping(Protocol):
         ...
 
     def lose(self, plan: Plan, history: History) -> Any:
-        """Return what has the `plan` to carry out although what it takes could not be stored."""
+        """Return what has the `plan` to carry out although what it takes could not be stored.
+
+        Its `numbers` are those of the messages that are lost then, in words.
+        """
         ...
 
     def confirm_lost(self, lost: Any) -> None:
@@ -59,13 +62,15 @@ class Reduced:
 class NotKept:
     """What a plan takes could not be stored. It was carried out all the same only if *was_carried_out*.
 
-    With *in_portions*, the storage takes less at once, and what it takes leaves.
+    Then *lost* says which messages that cost. With *in_portions*, the storage takes less at once, and what it takes
+    leaves.
     """
 
     plan: Plan
     error: BaseException
     was_carried_out: bool
     in_portions: bool = False
+    lost: str = ""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from holdfast.hold.lasting import Lasting
 from holdfast.hold.packing import packed, unpacked
 from holdfast.hold.storing import Storing
 from holdfast.hooks import BeforeModelCall, Conversation
-from holdfast.references import KnownReferences, Source
+from holdfast.references import KnownReferences, Source, is_reference
 from holdfast.retrieval import RETRIEVE, Retrieval
 from holdfast.storage import InMemoryStorage, Storage, SupportsTurns, SupportsWatch
 from holdfast.storage.liveness import Showing
@@ -280,4 +280,4 @@ def _lasting_in(state: Mapping[str, Any]) -> list[tuple[str, Source, int]]:
 
 
 def _is_reference(name: object, tool: object, turn: object = 0) -> bool:
-    return isinstance(name, str) and isinstance(tool, str) and is_count(turn)
+    return is_reference(name) and isinstance(tool, str) and is_count(turn)

@@ -124,7 +124,7 @@ class Ledger(ByKind):
         """
         if not isinstance(state, Mapping):
             raise InvalidTypeError(f"state must be what get_state() returned, got {type(state).__name__}")
-        read = ReadState(state)
+        read = ReadState(state, self.limit)
         if read.skipped or read.others:
             logger.warning(
                 "the ledger of this session is damaged or from another version; "

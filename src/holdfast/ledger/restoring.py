@@ -18,16 +18,16 @@ _PARTS = frozenset({"turn", "totals", "forgotten", "records"})
 
 
 class ReadState:
-    """What could be read of a state. *skipped* records could not, nor *others*, single values.
+    """What could be read of a state: up to so many of the latest records. *skipped* ones could not be, nor *others*.
 
     *latest* is the largest number that is known of any record, so that no number comes twice.
     """
 
-    def __init__(self, state: Mapping[str, Any]) -> None:
+    def __init__(self, state: Mapping[str, Any], most: int) -> None:
         self.skipped = 0
         self.others = len(state.keys() - _PARTS)
         given = self._part(state, "records", list, [])
-        self.records = self._records(given)
+        self.records = self._records(given[-most:])
         self.totals = totals_of(self.records)
         counted = self._read_totals(self._part(state, "totals", Mapping, {}))
         self.turn = self._count(state, "turn", default=max((record.turn for record in self.records), default=0))

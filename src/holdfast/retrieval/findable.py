@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+from holdfast.agent_tools import OWN_TOOLS
 from holdfast.batches import BATCH_TYPE, Batch, Entry, addressed, described, leaves_of, parted
 from holdfast.errors import InvalidValueError
 from holdfast.media_types import essence
@@ -89,4 +90,4 @@ def _parts(address: str, entry: Entry, dialect: str, reference: str) -> Iterator
             if entry.number is not None:
                 labels |= {"what": f"message {address}, {what}", "message": address}
             known = {name: label for name, label in labels.items() if label}
-            yield Addition(f"{reference}#{number}", text, leaf.tool, known)
+            yield Addition(f"{reference}#{number}", text, leaf.tool, known, is_echo=leaf.tool in OWN_TOOLS)

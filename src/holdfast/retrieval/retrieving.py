@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from holdfast.agent_tools import AgentTool, ToolAnswer
-from holdfast.batches import BATCH_TYPE
+from holdfast.batches import BATCH_TYPE, parted
 from holdfast.errors import (
     EvictedError,
     HoldfastError,
@@ -66,7 +67,7 @@ class Retrieving:
         self.tool = AgentTool(RETRIEVE, _DESCRIPTION, SCHEMA, self._handle)
 
     async def _handle(self, conversation: Conversation, arguments: Mapping[str, Any]) -> ToolAnswer:
-        request = Request.read(arguments)
+        request = self._as_known(Request.read(arguments), arguments)
         began = time.perf_counter()
         with self._allowance() as allowance:
             allowance.used = 0
@@ -75,6 +76,11 @@ class Retrieving:
         seconds = time.perf_counter() - began
         self._on_event(Retrieved(request.reference, tuple(arguments), allowance.used, not answer.is_error, seconds))
         return answer
+
+    def _as_known(self, request: Request, arguments: Mapping[str, Any]) -> Request:
+        """Return the request with the reference as it was given, if it is known with all that stands around it."""
+        given = str(arguments["reference"]).strip()
+        return replace(request, reference=given) if parted(given)[0] in self._known else request
 
     async def _told(self, request: Request, tokens: int) -> ToolAnswer:
         """Return what is found. Whoever listens is told of what went wrong, other than what a model asked for."""

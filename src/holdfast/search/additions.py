@@ -19,12 +19,16 @@ _OVERHEAD = 1_000
 
 @dataclass(frozen=True)
 class Addition:
-    """A text to be found by its words and, at its beginning, by those of *title*. *labels* come back with its hits."""
+    """A text to be found by its words and, at its beginning, by those of *title*. *labels* come back with its hits.
+
+    An echo says again what other texts said, as the answer of an earlier search does: it is found after all of these.
+    """
 
     reference: str
     text: str = field(repr=False)
     title: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
+    is_echo: bool = False
 
     def __post_init__(self) -> None:
         for name in ("reference", "text", "title"):

@@ -6,7 +6,7 @@ what its query costs, however much there is in the index.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from heapq import nlargest
 from typing import NamedTuple
 
@@ -31,17 +31,30 @@ class Candidates(NamedTuple):
     exact: Mapping[int, float]
 
 
-def candidates_for(query: Query, database: Database, is_wanted: Callable[[int], bool] | None, limit: int) -> Candidates:
-    """Return up to *limit* chunks, the best first, of those that are wanted: None means all."""
+def candidates_for(
+    query: Query, database: Database, is_wanted: Callable[[int], bool] | None, echoes: Collection[int], limit: int
+) -> Candidates:
+    """Return up to *limit* chunks, the best first, of those that are wanted: None means all.
+
+    Those of the documents that are *echoes* come after all others.
+    """
     held, whole, exact = _weighed(query, database)
     if is_wanted:
         held = {number: weight for number, weight in held.items() if is_wanted(number)}
-    best = nlargest(limit, held, key=held.__getitem__)
-    if len(held) > limit and held[best[0]] == held[best[-1]]:
-        # They hold the same. How often they do, and how much else there is in them, BM25 weighs.
-        ranked = [number for number in database.ranked(query.everything, 2 * limit) if number in held]
-        best = [*dict.fromkeys([*ranked, *best])][:limit]
+    repeated = {number: held[number] for number in held if database.document_of(number) in echoes} if echoes else {}
+    original = {number: held[number] for number in held if number not in repeated} if repeated else held
+    best = _best(original, query, database, limit)
+    best += _best(repeated, query, database, limit - len(best))
     return Candidates(best, len(held), whole, exact)
+
+
+def _best(held: Mapping[int, float], query: Query, database: Database, limit: int) -> list[int]:
+    best = nlargest(limit, held, key=held.__getitem__)
+    if not best or len(held) <= limit or held[best[0]] > held[best[-1]]:
+        return best
+    # They hold the same. How often they do, and how much else there is in them, BM25 weighs.
+    ranked = [number for number in database.ranked(query.everything, 2 * limit) if number in held]
+    return [*dict.fromkeys([*ranked, *best])][:limit]
 
 
 def _weighed(query: Query, database: Database) -> tuple[dict[int, float], dict[int, float], dict[int, float]]:

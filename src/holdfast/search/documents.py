@@ -20,6 +20,7 @@ class Document:
     title: str
     labels: Mapping[str, str]
     size: int
+    is_echo: bool
 
 
 class Documents:
@@ -30,6 +31,7 @@ class Documents:
         self._covered: dict[str, Document] = {}
         self._leaving: dict[int, Document] = {}
         self.by_number: dict[int, Document] = {}
+        self.echoes: set[int] = set()
         self.uncovered: dict[str, None] = {}
         self.size = 0
         self._grown: dict[int, int] = {}
@@ -53,8 +55,11 @@ class Documents:
 
     def enter(self, addition: Addition, size: int) -> Document:
         """Begin to take a content in. Until it is whole it counts as leaving: a call may be cancelled at any time."""
-        document = Document(next(self._numbers), addition.reference, addition.title, addition.labels, size)
-        self._leaving[document.number] = document
+        number, is_echo = next(self._numbers), addition.is_echo
+        document = Document(number, addition.reference, addition.title, addition.labels, size, is_echo)
+        self._leaving[number] = document
+        if is_echo:
+            self.echoes.add(number)
         return document
 
     def settle(self, documents: Iterable[Document]) -> None:
@@ -92,6 +97,7 @@ class Documents:
         """Forget what has left."""
         for document in documents:
             self._leaving.pop(document.number, None)
+            self.echoes.discard(document.number)
 
     def clear(self) -> None:
         """Cover nothing any more."""

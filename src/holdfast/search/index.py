@@ -121,6 +121,7 @@ class SearchIndex:
             excerpt_characters=excerpt_characters,
             documents=documents,
             all_of_them=within is None and not known.leaving(1),
+            echoes=known.echoes,
             uncovered=uncovered,
             vector=await self._meanings.vector_of(query) if self._meanings else None,
         )

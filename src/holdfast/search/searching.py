@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from holdfast.search.answers import Hit, SearchAnswer
@@ -14,7 +14,7 @@ from holdfast.search.excerpts import excerpt_of
 from holdfast.search.lines import LineScores
 from holdfast.search.names import names_near
 from holdfast.search.queries import understood
-from holdfast.search.ranking import Place, fused, places_of, ranked
+from holdfast.search.ranking import Place, Ranked, fused, places_of, ranked
 from holdfast.search.vectors import Vectors
 
 __all__ = ["Search"]
@@ -26,7 +26,8 @@ _CANDIDATES = 100
 class Search:
     """What is asked, and of which *documents*, which may leave while it runs; *all_of_them* if there are no others.
 
-    *vector* is that of the query, where there are others to compare it with.
+    Those that are *echoes* are found after all others. *vector* is that of the query, where there are others to compare
+    it with.
     """
 
     text: str
@@ -34,21 +35,22 @@ class Search:
     excerpt_characters: int
     documents: Mapping[int, Document]
     all_of_them: bool
+    echoes: Collection[int]
     uncovered: int
     vector: array[float] | None = None
 
     def answered(self, database: Database, vectors: Vectors) -> SearchAnswer:
         """Return the answer."""
         query = understood(self.text, database)
-        candidates = candidates_for(query, database, self._wanted(database), self._most)
+        candidates = candidates_for(query, database, self._wanted(database), self.echoes, self._most)
         documents: dict[int, Document] = {}
-        chunks = self._read(candidates.numbers, database, documents)
-        titled = ((stored, documents[stored.document].title) for stored in chunks)
+        chunks = list(self._read(candidates.numbers, database, documents))
         lines = LineScores(query)
-        ordered = list(ranked(lines, titled, candidates.whole))
+        ordered = list(self._ranked(lines, chunks, documents, candidates.whole))
         if self.vector:
             near = vectors.nearest(self.vector, self._most, self._wanted(database))
             ordered = fused(ordered, self._read(near, database, documents), candidates.exact)
+            ordered.sort(key=lambda found: documents[found.stored.document].is_echo)
         places = places_of(ordered, self.limit)
         return SearchAnswer(
             hits=tuple(self._hit(lines, place, documents[place.stored.document]) for place in places),
@@ -66,6 +68,19 @@ class Search:
     def _wanted(self, database: Database) -> Callable[[int], bool] | None:
         """Return what says whether a chunk may be found; None if all may be."""
         return None if self.all_of_them else lambda number: database.document_of(number) in self.documents
+
+    def _ranked(
+        self,
+        lines: LineScores,
+        chunks: Iterable[StoredChunk],
+        documents: Mapping[int, Document],
+        whole: Mapping[int, float],
+    ) -> Iterator[Ranked]:
+        """Give chunks, the best first, and behind them those of echoes: what these show is nothing new."""
+        titled = [(stored, documents[stored.document]) for stored in chunks]
+        for is_echo in (False, True):
+            those = ((stored, document.title) for stored, document in titled if document.is_echo is is_echo)
+            yield from ranked(lines, those, whole)
 
     def _read(
         self, numbers: Iterable[int], database: Database, documents: dict[int, Document]

@@ -2,8 +2,8 @@ r"""The terms by which a text is found: its words, folded, and the words that hi
 
 An identifier is found by its words (`self.read_only_files` by `files`), and whole by these words in a row. Words with
 humps or numbers are terms themselves and by their parts in a row (`getUserById` by `user`, `ORD4411` by `4411`).
-Scripts without blanks, and emoji, are taken by the character. Escapes of JSON are read: `\u00e9` is an é, and `\nError`
-hides `Error`.
+`3,007` is `3007` too. Scripts without blanks, and emoji, are taken by the character. Escapes of JSON are read: `\u00e9`
+is an é, and `\nError` hides `Error`.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ _PART = re.compile("[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 # Hexadecimal, or with more than three numbers.
 _NOISE = re.compile(r"(?:0x|[a-f]*[0-9]+[a-f])[0-9a-f]*\Z|(?:[^0-9]*[0-9]+(?![0-9])){3}[^0-9]+[0-9]", re.IGNORECASE)
 _ESCAPED_CHARACTERS = re.compile(r"(?:\\u[0-9a-fA-F]{4})+")
+_GROUPED_NUMBER = re.compile(r"(?<![\d,.])\d{1,3}(?:,\d{3})+(?![\d,])", re.ASCII)
 _WORD_AFTER_AN_ESCAPE = re.compile(r"\\[nrt]([A-Za-z0-9]+)")
 
 
@@ -96,6 +97,8 @@ def _hidden(text: str, words: Iterable[str]) -> list[str]:
     hidden = list(chain.from_iterable(map(_parts, _with_parts(words))))
     if "\\" in text:
         hidden += dict.fromkeys(_WORD_AFTER_AN_ESCAPE.findall(text))
+    if "," in text:
+        hidden += (number.replace(",", "") for number in dict.fromkeys(_GROUPED_NUMBER.findall(text)))
     return hidden
 
 
