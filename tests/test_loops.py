@@ -110,6 +110,19 @@ async def test_a_tool_that_answers_nothing_is_legal(dialect, nothing):
     assert client.calls == 2
 
 
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("size", [40, 300_000])
+async def test_bytes_that_are_no_text_are_kept_whole(dialect, size):
+    content = b"\0\xff\x80" * (size // 3)
+    manager = ContextManager("auto", dialect=dialect, window=16_000)
+    conversation = manager.converse([{"role": "user", "content": TASK.get(dialect, "The task.")}])
+    result = json.dumps(await conversation.call_tool("dump", "call_1", {}, lambda *_: content))
+    kept = result
+    for reference in set(references_in(result)):
+        kept = (await manager.retrieve(reference))[0].decode()
+    assert "data:application/octet-stream;base64," + base64.b64encode(content).decode() in kept
+
+
 async def test_an_async_tool_is_awaited_and_a_value_becomes_json():
     async def values(name, arguments):
         return {"tool": name, **arguments}

@@ -41,8 +41,9 @@ class ManagedConversation:
         self.conversation = conversation
         self._dialect = dialect
         self._own_tools = {tool.name: tool for tool in own_tools}
-        self._hooks = HookRegistry()
-        plugin.register_hooks(self._hooks)
+        self.hooks = HookRegistry()
+        """Tells the manager of what happens; for a loop that fires an event itself."""
+        plugin.register_hooks(self.hooks)
 
     @property
     def messages(self) -> list[Any]:
@@ -63,18 +64,18 @@ class ManagedConversation:
         answer whose usage cannot be read is an answer all the same.
         """
         while True:
-            await self._hooks.invoke(BeforeModelCall(self.conversation))
+            await self.hooks.invoke(BeforeModelCall(self.conversation))
             try:
                 answer = await _awaited(send(self._dialect.sendable(self.messages)))
             except Exception as error:
-                ended = await self._hooks.invoke(AfterModelCall(self.conversation, error=error))
+                ended = await self.hooks.invoke(AfterModelCall(self.conversation, error=error))
                 if ended.retry:
                     continue
                 if ended.error is error or ended.error is None:
                     raise
                 raise ended.error from error
             reported = _reported(answer, usage or _usage_of)
-            await self._hooks.invoke(AfterModelCall(self.conversation, usage=reported))
+            await self.hooks.invoke(AfterModelCall(self.conversation, usage=reported))
             return cast("_Answer", answer)
 
     async def call_tool(
@@ -97,11 +98,11 @@ class ManagedConversation:
         if name in self._own_tools:
             return _sendable_result(given, self._dialect)
         event = AfterToolCall(self.conversation, name, tool_use_id, given)
-        return _sendable_result((await self._hooks.invoke(event)).result, self._dialect)
+        return _sendable_result((await self.hooks.invoke(event)).result, self._dialect)
 
     async def end(self) -> None:
         """Say that the agent is done with what the user asked."""
-        await self._hooks.invoke(AfterInvocation(self.conversation))
+        await self.hooks.invoke(AfterInvocation(self.conversation))
 
     async def _result_of(self, name: str, arguments: Any, run: Callable[[str, Mapping[str, Any]], Any]) -> ToolResult:
         try:

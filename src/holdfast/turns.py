@@ -59,6 +59,15 @@ class Turn:
         with self._reserved(min(most, max(self._half, _LEAST_ANSWER))) as allowance:
             yield allowance
 
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Let what is asked meanwhile have the room of a whole turn, and take none: nobody is sent the answers."""
+        taken, self._taken = self._taken, 0
+        try:
+            yield
+        finally:
+            self._taken = taken
+
     @property
     def _half(self) -> int:
         return max(self.limit - self._taken, 0) // 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,8 @@ from holdfast.messages import Json, Message, Text, ToolResult, as_json_text
 
 __all__ = ["GivenResult", "read_result"]
 
+_DATA_URL = "data:application/octet-stream;base64,"
+
 
 @dataclass(frozen=True)
 class GivenResult:
@@ -27,10 +30,13 @@ class GivenResult:
 def read_result(given: Any, dialect: Dialect) -> GivenResult:
     """Read a tool's result: plain text, a JSON value, a content of *dialect*, or any provider's result or tool message.
 
-    `GivenResult.write` gives text back as text, and all else in the shape that it came in.
+    `GivenResult.write` gives text back as text, and all else in the shape that it came in. Bytes that are no text are
+    read as a data URL, which holds all of them and which every provider takes.
     """
     if (text := _text_in(given)) is not None:
         return GivenResult(ToolResult("", (Text(text),)), _as_text)
+    if isinstance(given, (bytes, bytearray)):
+        return _read_bytes(given)
     if (wire := as_dict(given)) is not None:
         shape = _shape_of(wire)
         return (shape.read(wire) if shape is not None else None) or _read_value(wire, given)
@@ -46,6 +52,11 @@ def _text_in(given: Any) -> str | None:
         except UnicodeDecodeError:
             return None
     return given if isinstance(given, str) else None
+
+
+def _read_bytes(given: bytes | bytearray) -> GivenResult:
+    content = (Text(f"{_DATA_URL}{b64encode(given).decode()}"),)
+    return GivenResult(ToolResult("", content), lambda result: given if result.content == content else _as_text(result))
 
 
 def _read_value(value: Any, given: Any) -> GivenResult:

@@ -53,7 +53,7 @@ class Hold:
         self.turn = turn
         self.lasting = Lasting(self._spare)
         self.known = KnownReferences(self.lasting)
-        self._answer_tokens = answer_tokens
+        self.answer_tokens = answer_tokens
         self._timeout = timeout
         self._includes_tools = includes_tools
         self._dialect = dialect
@@ -92,7 +92,7 @@ class Hold:
             self.storage,
             self.known,
             estimator=self.estimator,
-            allowance=lambda: self.turn.answer(self._answer_tokens),
+            allowance=lambda: self.turn.answer(self.answer_tokens),
             timeout=self._timeout,
             on_event=self.tell,
             covers_history=self._covers_history,

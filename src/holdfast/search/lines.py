@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from itertools import chain, pairwise
 from typing import NamedTuple
 
@@ -15,6 +16,8 @@ __all__ = ["LineScore", "LineScores"]
 # Shares of a line's own weight, chosen on real tool outputs; halved or doubled, each changes little.
 _IN_A_ROW = 0.3
 _LENGTH = 0.02
+# Searches in one conversation come upon the same lines again and again. A longer line is read anew.
+_LINES_REMEMBERED, _LONGEST_REMEMBERED = 4_096, 500
 
 
 class LineScore(NamedTuple):
@@ -43,8 +46,7 @@ class LineScores(dict[str, LineScore]):
 
 
 def _score(query: Query, line: str) -> LineScore:
-    words, hidden = terms_of(line)
-    distinct = {*words, *hidden}
+    words, distinct = (_remembered if len(line) <= _LONGEST_REMEMBERED else _read)(line)
     found = frozenset(chain(query.terms.keys() & distinct, _beginnings(query, distinct)))
     if not found:
         return _NOTHING
@@ -52,6 +54,15 @@ def _score(query: Query, line: str) -> LineScore:
     if len(found) > 1:
         score += _IN_A_ROW * math.fsum(map(query.pairs.__getitem__, query.pairs.keys() & set(pairwise(words))))
     return LineScore(score * (1 - _LENGTH * math.log(1 + len(words))), found)
+
+
+def _read(line: str) -> tuple[tuple[str, ...], frozenset[str]]:
+    """Return the words of a line in order, and all terms in it."""
+    words, hidden = terms_of(line)
+    return tuple(words), frozenset(chain(words, hidden))
+
+
+_remembered = lru_cache(_LINES_REMEMBERED)(_read)
 
 
 def _beginnings(query: Query, words: Iterable[str]) -> Iterator[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable
+from functools import lru_cache
 
 __all__ = ["names_in", "names_near"]
 
@@ -21,14 +22,15 @@ _NAME = re.compile(r"[^\W_]_|_[^\W_]|[a-z][A-Z]|[^\W\d_][./:@-]*\d|\d[./:-]*[^\W
 _TWO_LETTERS = re.compile(r"[^\W\d_]{2}")
 # The first passages count more than the last, but not by much: the ranks are no more than likely.
 _RANKS_THAT_MATTER_LITTLE = 20
+# Searches in one conversation come upon the same words again and again.
+_WORDS_REMEMBERED = 16_384
 
 
 class _Names(dict[str, str]):
     """The names that words are, without what stands around them; empty for words that are none. Each is judged once."""
 
     def __missing__(self, word: str) -> str:
-        name = word.strip(_AROUND)
-        named = self[word] = name if _is_name(name) else ""
+        named = self[word] = _name_in(word)
         return named
 
     def of(self, text: str) -> dict[str, None]:
@@ -57,6 +59,12 @@ def names_in(texts: Iterable[str]) -> frozenset[str]:
     """Return all names in some texts."""
     names = _Names()
     return frozenset(name for text in texts for name in names.of(text))
+
+
+@lru_cache(_WORDS_REMEMBERED)
+def _name_in(word: str) -> str:
+    name = word.strip(_AROUND)
+    return name if _is_name(name) else ""
 
 
 def _is_name(word: str) -> bool:
