@@ -30,7 +30,7 @@ FLOORS = [
     {"holdfast.messages"},
     {"holdfast.dialects", "holdfast.cuts"},
     {"holdfast.tokens", "holdfast.budget"},
-    {"holdfast.history", "holdfast.hooks", "holdfast.overflow"},
+    {"holdfast.history", "holdfast.hooks", "holdfast.overflow", "holdfast.recordings"},
     {"holdfast.agent_tools", "holdfast.limits", "holdfast.turns"},
     {"holdfast.storage", "holdfast.gentle_json", "holdfast.readable_json", "holdfast.previews", "holdfast.patterns"},
     {"holdfast.batches"},
@@ -41,7 +41,7 @@ FLOORS = [
     {"holdfast.bookkeeping", "holdfast.conversation", "holdfast.configuration", "holdfast.loops", "holdfast.undo"},
     {"holdfast.composition"},
     {"holdfast.manager"},
-    {"holdfast.adapters"},
+    {"holdfast.adapters", "holdfast.replay"},
     {"holdfast", "holdfast.testing", "holdfast.cli"},
 ]
 

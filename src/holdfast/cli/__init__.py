@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 
@@ -17,6 +18,10 @@ def main() -> None:
         commands = import_extra("holdfast.cli.commands", extra="cli")
     except MissingExtraError as error:
         raise SystemExit(f"holdfast: {error}") from None
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal that knows only some characters gets the others spelt out, not an error.
+            stream.reconfigure(errors="backslashreplace")
     try:
         commands.holdfast()
     except OSError as error:

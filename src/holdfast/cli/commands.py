@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import mkdtemp
 
 import click
 from rich.console import Console
 
 from holdfast.cli.demo import tell
+from holdfast.cli.demo_agents import AGENTS, TooLongError, agent_for
+from holdfast.cli.replay import recommend, replay
 from holdfast.cli.store import store
 from holdfast.errors import HoldfastError
 
@@ -23,7 +23,8 @@ def holdfast() -> None:
     """Keep a long-running LLM agent inside its context window, and lose nothing on the way."""
 
 
-holdfast.add_command(store)
+for _command in (store, replay, recommend):
+    holdfast.add_command(_command)
 
 
 @holdfast.command()
@@ -31,23 +32,27 @@ holdfast.add_command(store)
     "--dir",
     "kept",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Store here and keep the files. By default they are temporary.",
+    help="Put the files here. By default they go to a new temporary folder.",
 )
-def demo(kept: Path | None) -> None:
-    """Store large outputs, restart, and get them back unchanged."""
+@click.option("--agent", type=click.Choice(list(AGENTS)), help="By default strands if it is installed, else loop.")
+def demo(kept: Path | None, agent: str | None) -> None:
+    """Watch an agent fill its window and fail, and the same agent with a ContextManager go on.
+
+    Its model answers from a script; its tools really look through the Python that runs. It takes less than a minute and
+    needs no network and no key.
+    """
     console = Console(highlight=False, markup=False, emoji=False)
     try:
-        with _folder(kept) as folder:
-            tell(console, folder)
-    except HoldfastError as error:
+        tell(console, agent_for(agent), _folder(kept))
+    except (HoldfastError, TooLongError, OSError) as error:
         raise click.ClickException(str(error)) from error
-    console.print("\nThe files stay." if kept else "\nThe temporary files are gone.", "Next: README.md")
 
 
-@contextmanager
-def _folder(kept: Path | None) -> Iterator[Path]:
-    if kept is not None:
-        yield kept
-        return
-    with TemporaryDirectory(prefix="holdfast-demo-") as temporary:
-        yield Path(temporary)
+def _folder(kept: Path | None) -> Path:
+    if kept is None:
+        return Path(mkdtemp(prefix="holdfast-demo-"))
+    try:
+        kept.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise click.ClickException(f"{kept} cannot be made: {error.strerror or error}") from None
+    return kept
