@@ -1,0 +1,148 @@
+"""The demo tells its story to the end, whichever agent is its hero."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from rich.cells import cell_len
+
+from holdfast.cli import demo
+from holdfast.cli.commands import holdfast
+from holdfast.recordings import Recording, read_recordings
+
+COLOUR = re.compile(r"\x1b\[[0-9;]*3[0-7]")
+REQUEST = re.compile(r"^ +(\d+)  [█░]+ +([\d,]+) tokens$", re.MULTILINE)
+
+
+def run(*arguments: str | Path, **environment: str | None) -> Result:
+    runner = CliRunner(env={"COLUMNS": "80", "NO_COLOR": None, "FORCE_COLOR": None, **environment})
+    return runner.invoke(holdfast, ["demo", *map(str, arguments)])
+
+
+def told(*arguments: str | Path, **environment: str | None) -> str:
+    result = run(*arguments, **environment)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("demo")
+
+
+@pytest.fixture(scope="module")
+def story(kept: Path) -> str:
+    return told("--agent", "loop", "--dir", kept)
+
+
+def check_story(story: str) -> None:
+    alone, _, managed = story.partition('ContextManager("auto")')
+    assert "refused: " in alone
+    assert "The run ends after" in alone
+    assert "found what had left the window: find_longest_match" in managed
+    assert "none refused" in managed
+    asked = [int(tokens.replace(",", "")) for _, tokens in REQUEST.findall(managed)]
+    assert len(asked) > len(REQUEST.findall(alone)) > 2
+    assert max(asked) <= demo.WINDOW
+
+
+def test_alone_the_agent_is_refused_and_with_a_manager_it_goes_on_to_the_end(story: str):
+    check_story(story)
+
+
+@pytest.mark.strands
+def test_the_same_happens_to_an_agent_of_strands(tmp_path: Path):
+    check_story(told("--agent", "strands", "--dir", tmp_path))
+
+
+def test_each_offload_and_each_reduction_has_its_line(story: str):
+    assert len(re.findall(r"^ +offloaded: [\d,]+ tokens became [\d,]+$", story, re.MULTILINE)) > 10
+    assert "history reduced, " in story
+
+
+def test_the_table_compares_both(story: str):
+    table = story.partition("1 recording, window of 40,000 tokens")[2]
+    rows = {line.split("  ")[1].strip(): line.split()[-2:] for line in table.splitlines() if line.startswith("  ")}
+    assert rows["requests"][0] == rows["requests"][1]
+    above = [int(figure) for figure in rows["… above the window"]]
+    assert above[0] > 0 == above[1]
+    tokens = [int(figure.replace(",", "")) for figure in rows["tokens sent"]]
+    assert tokens[1] < tokens[0] / 5
+
+
+def test_the_page_and_the_recording_and_what_left_stay(story: str, kept: Path):
+    assert kept.joinpath("report.html").as_uri() in story
+    assert "The agent of the demo" in kept.joinpath("report.html").read_text(encoding="utf-8")
+    assert len(list(kept.joinpath("artifacts").iterdir())) > 10
+    [recording] = read_recordings([kept / "recording.jsonl"])
+    assert isinstance(recording, Recording)
+    assert sum(message["role"] == "assistant" for message in recording.messages) == 25
+
+
+def test_the_tools_really_look_at_this_machine(story: str, kept: Path):
+    conversation = json.loads(kept.joinpath("recording.jsonl").read_text(encoding="utf-8"))
+    results = {
+        message["tool_call_id"]: message["content"] for message in conversation["messages"] if message["role"] == "tool"
+    }
+    calls = [call for message in conversation["messages"] for call in message.get("tool_calls") or ()]
+    by_tool = {call["function"]["name"]: results[call["id"]] for call in calls}
+    assert "  asyncio/__init__.py\n" in by_tool["list_library"]
+    assert "name" in json.loads(by_tool["describe_packages"])[0]
+    assert compile(by_tool["read_module"], "module", "exec")
+    assert re.search(r"^\w[\w/.]*\.py:\d+:", by_tool["grep_library"])
+
+
+def test_without_a_directory_the_files_go_to_a_new_temporary_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    colourful = told("--agent", "loop", FORCE_COLOR="1", TERM="xterm")
+    [folder] = tmp_path.iterdir()
+    assert folder.name.startswith("holdfast-demo-")
+    assert folder.joinpath("report.html").exists()
+    assert COLOUR.search(colourful)
+
+
+def test_a_directory_that_cannot_be_made_is_an_error_in_words(tmp_path: Path):
+    (tmp_path / "file").write_text("in the way")
+    result = run("--dir", tmp_path / "file" / "folder")
+    assert result.exit_code == 1
+    assert "cannot be made" in result.output
+
+
+def test_the_demo_fails_if_what_left_is_not_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(demo, "QUERY", "zyxwvu")
+    result = run("--agent", "loop", "--dir", tmp_path)
+    assert result.exit_code == 1
+    assert "was not found again" in result.output
+
+
+def test_no_line_of_the_story_is_wider_than_the_terminal(story: str):
+    assert max(map(cell_len, story.partition("Open the page")[0].splitlines())) <= 80
+
+
+def test_a_file_or_pipe_gets_plain_text(story: str):
+    assert "\x1b" not in story
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_the_installed_script_runs_the_demo(encoding: str, tmp_path: Path):
+    script = Path(sys.executable).with_name("holdfast")
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+    done = subprocess.run(
+        [script, "demo", "--dir", tmp_path],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=120,
+        env=environment,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "none refused" in done.stdout
