@@ -1,8 +1,7 @@
 """Compression measured beside strands-agents, beside itself in a short history, and beside writing a history as JSON.
 
 Every figure is a ratio, measured in one run on one machine: rounds of the contenders alternate, and the median counts.
-The rows of benchmarks/tokens.py follow, where its data is at hand. Prints the table and writes
-benchmarks/compression.latest.json; with --readme, the figures go to README and benchmarks/compression.json instead.
+Prints the table; with --write, the figures go to results.json and the pages as well.
 """
 
 from __future__ import annotations
@@ -15,11 +14,9 @@ import time
 import warnings
 from collections.abc import Awaitable, Callable
 from itertools import pairwise
-from pathlib import Path
 from random import Random
 from typing import Any
 
-import tokens
 from reporting import Benchmark, Row, alternating, at_most, faster
 
 from holdfast.compression import ContextCompression, Plan, Truncate
@@ -229,10 +226,9 @@ def seconds_of(act: Callable[[], object]) -> float:
 
 
 BENCHMARK = Benchmark(
-    measures=(measure_turns, measure_truncation, *(tokens.BENCHMARK.measures if tokens.DATA.exists() else ())),
-    results=Path(__file__).with_suffix(".json"),
-    mark="compression benchmark",
-    packages=("strands-agents", *tokens.BENCHMARK.packages),
+    name="compression",
+    measures=(measure_turns, measure_truncation),
+    packages=("strands-agents",),
 )
 
 if __name__ == "__main__":

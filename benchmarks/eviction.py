@@ -1,9 +1,8 @@
 """Eviction measured beside cachetools, beside strands-agents, and beside a storage that evicts nothing.
 
 Every figure is a ratio, measured in one run on one machine: rounds of the contenders alternate, and the median counts.
-Prints the table and writes benchmarks/eviction.latest.json; with --readme, the figures go to README and
-benchmarks/eviction.json instead. Leave five minutes between runs: ext4 is slow to create files for that long after
-thousands were deleted, and a run ends by deleting its own.
+Prints the table; with --write, the figures go to results.json and the pages as well. Leave five minutes between runs:
+ext4 is slow to create files for that long after thousands were deleted, and a run ends by deleting its own.
 """
 
 from __future__ import annotations
@@ -237,9 +236,8 @@ async def settled(storage: Any) -> None:
 
 
 BENCHMARK = Benchmark(
+    name="eviction",
     measures=(measure_memory, measure_growth, measure_turns, measure_files),
-    results=Path(__file__).with_suffix(".json"),
-    mark="eviction benchmark",
     packages=("cachetools", "strands-agents"),
 )
 

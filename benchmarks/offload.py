@@ -2,8 +2,7 @@
 
 Stalls and patterns that hang others have limits; all else is a ratio, measured in one run on one machine: rounds of the
 contenders alternate, and the median counts. The rows of benchmarks/needles.py follow, where its data is at hand. Prints
-the tables and writes benchmarks/offload.latest.json; with --readme, the figures go to README and
-benchmarks/offload.json instead.
+the tables; with --write, which needs that data, the figures go to results.json and the pages as well.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ import sys
 import time
 import warnings
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from random import Random
 from statistics import median
 from typing import Any
@@ -25,8 +23,8 @@ from contents import csv_text, json_text, log
 from reporting import Benchmark, Row, alternating, at_most, faster, longest_stall
 
 from holdfast import ContextOffloader, InMemoryStorage
+from holdfast.defaults import PREVIEW_TOKENS
 from holdfast.hooks import AfterToolCall, BeforeModelCall, Conversation
-from holdfast.offload import PREVIEW_TOKENS
 from holdfast.previews import make_preview
 
 with warnings.catch_warnings():
@@ -240,6 +238,7 @@ def seconds_to_preview(text: str) -> float:
 
 
 BENCHMARK = Benchmark(
+    name="offload",
     measures=(
         measure_hanging_patterns,
         measure_searches,
@@ -247,9 +246,9 @@ BENCHMARK = Benchmark(
         measure_offloading,
         *([needles.measure_needles] if needles.DATA.exists() else ()),
     ),
-    results=Path(__file__).with_suffix(".json"),
-    mark="offload benchmark",
     packages=("strands-agents", "google-re2"),
+    data=(needles.DATA / "manifest.json", needles.DATA / "needles.jsonl"),
+    without_data=True,
 )
 
 if __name__ == "__main__":

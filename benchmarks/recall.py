@@ -14,13 +14,14 @@ for summaries included, in parts of what they cost if nobody manages anything: 1
 request before began with too. The tools of the run are left out, as nobody knows what was told of them; those of the
 manager count. Strands has no search.
 
-Reads the runs below HOLDFAST_DATA, or ../shared/data. Prints the table and writes benchmarks/recall.latest.json; with
---readme, the figures go to README and benchmarks/recall.json instead. Strands takes ten minutes, so its figures are
-those of benchmarks/recall_peers.json; --peers measures them again.
+Reads the runs below HOLDFAST_DATA, or ../shared/data. Prints the tables; with --write, the figures go to results.json
+and the pages as well. Strands takes ten minutes, so its figures are those of benchmarks/recall_peers.json; --peers
+measures them again.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import multiprocessing
 import os
@@ -37,11 +38,11 @@ import recall_replay
 from recall_replay import BY_CHANCE, IN_TWO_STEPS
 from recall_runs import CACHED, DATA, NAMES, UNCACHED, recorded, unmanaged
 from reporting import Benchmark, Row
+from results import PLACES
 
 NARROW, WIDE = 32_000, 100_000
 OURS, SLIDING, AUTO = "holdfast", "strands, sliding window", 'strands, "auto"'
 PEERS = Path(__file__).with_name("recall_peers.json")
-PLACES = ("kept", "searchable", "recoverable", "lost")
 FOUND, SEARCHABLE = 0.99, 0.85
 
 Replaying = Callable[[str, int, int], recall_replay.Replayed]
@@ -181,17 +182,7 @@ def cost(total: Counter[str], of: str = "") -> float:
     return UNCACHED * total[f"{of}uncached"] + CACHED * total[f"{of}cached"]
 
 
-# Tables
-
-
-def by_place(figures: Iterable[Figures]) -> str:
-    """Return the table of where the values were."""
-    lines = [f"| probes | window | manager | {' | '.join(PLACES)} | bill |", f"|{'---|' * 8}"]
-    for each in sorted(figures, key=lambda each: (each.probes, each.window)):
-        shares = " | ".join(f"{each.share(place):.1%}" for place in PLACES)
-        probes = f"{each.probes} ({sum(each.places.values()):,})"
-        lines.append(f"| {probes} | {each.window:,} | {each.manager} | {shares} | {each.bill:.2f} |")
-    return "\n".join(lines)
+# Bars
 
 
 def bars(figures: Sequence[Figures]) -> list[Row]:
@@ -199,8 +190,13 @@ def bars(figures: Sequence[Figures]) -> list[Row]:
     of = {(each.probes, each.window, each.manager): each for each in figures}
     windows = (NARROW, WIDE)
     recalled = [row for name in NAMES for window in windows for row in recall_of(of[name, window, OURS])]
+    beside = [recall_beside(of[NAMES[0], window, AUTO], of[NAMES[0], window, SLIDING]) for window in windows]
     # What is short has nothing to save: there, the bill is the price of the tools.
-    return recalled + [bill_of(of[NAMES[0], window, OURS], of[NAMES[0], window, AUTO]) for window in windows]
+    return [
+        *recalled,
+        *beside,
+        *(bill_of(of[NAMES[0], window, OURS], of[NAMES[0], window, AUTO]) for window in windows),
+    ]
 
 
 def recall_of(own: Figures) -> list[Row]:
@@ -213,6 +209,12 @@ def recall_of(own: Figures) -> list[Row]:
         at_least(f"{where(own)}: brought back by two look-ups, of what is lost", 1.0, own.in_two_steps),
         at_least(f"{where(own)}: searchable, of what is not kept {chance}", SEARCHABLE, own.searchable),
     ]
+
+
+def recall_beside(auto: Figures, sliding: Figures) -> Row:
+    measure = f'{where(auto)}: kept or recoverable under strands\' "auto", and under its sliding window'
+    shares = ", ".join(f"{each.share('kept', 'recoverable'):.1%}" for each in (auto, sliding))
+    return Row(measure, "none", shares, True)
 
 
 def bill_of(own: Figures, auto: Figures) -> Row:
@@ -228,24 +230,27 @@ def at_least(measure: str, bar: float, share: float) -> Row:
     return Row(measure, f"≥ {bar:.0%}", f"{share:.1%}", share >= bar)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RecallBenchmark(Benchmark):
-    """A benchmark whose rows are `Figures`, shown as a table of places and one of bars."""
+    """A benchmark that measures `Figures`, shown as a table of places and one of bars."""
 
-    def as_table(self, rows: list[Any]) -> str:
-        """Both tables as Markdown, as README quotes them."""
-        return f"{by_place(rows)}\n\n{super().as_table(bars(rows))}"
+    def parser(self) -> argparse.ArgumentParser:
+        """The options of the command."""
+        parser = super().parser()
+        parser.add_argument("--peers", action="store_true", help="measure strands again as well, for ten minutes")
+        return parser
+
+    def part(self, measured: list[Any]) -> dict[str, Any]:
+        """What results.json says of it: the bars, and where the values were."""
+        return {**super().part(bars(measured)), "places": [asdict(each) for each in measured]}
 
 
 BENCHMARK = RecallBenchmark(
+    name="recall",
     measures=(measure_narrow, measure_wide, measure_peers),
-    results=Path(__file__).with_suffix(".json"),
-    mark="recall benchmark",
     packages=("bpe-openai", "strands-agents"),
+    data=[DATA / f"{name}{part}.jsonl.gz" for name in NAMES for part in ("", ".probes")],
 )
 
 if __name__ == "__main__":
-    files = [f"{name}{part}.jsonl.gz" for name in NAMES for part in ("", ".probes")]
-    if missing := [file for file in files if not (DATA / file).exists()]:
-        sys.exit(f"no {', '.join(missing)} at {DATA}: set HOLDFAST_DATA to the folder that holds the recorded runs")
     BENCHMARK.run()

@@ -1,23 +1,28 @@
-"""What every benchmark here does: alternate the contenders, compare medians, print the table and quote it in README."""
+"""What every benchmark here does: alternate the contenders, compare medians, print the table and write it down."""
 
 from __future__ import annotations
 
+import argparse
 import asyncio
-import json
 import os
 import platform
 import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
 from importlib.metadata import version
 from pathlib import Path
 from statistics import median
+from typing import Any
 
+import results
 from rich.console import Console
 from rich.progress import Progress
 
-README = Path(__file__).parent.parent / "README.md"
+DATA = Path(os.environ.get("HOLDFAST_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
+# What a benchmark ends with that had nothing to measure, as in other test suites.
+SKIPPED = 77
 
 
 @dataclass(frozen=True)
@@ -60,54 +65,59 @@ def alternating(contenders: dict[str, Callable[[], float]], rounds: int) -> dict
     return {name: median(values) for name, values in samples.items()}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Benchmark:
-    """Measures, where their figures go, and the packages whose versions belong to them.
+    """Measures, and what belongs to their figures: the packages beside Python, and the files that they are taken from.
 
-    Without options, the figures go to a file that git ignores. With --readme, they go to *results*, and to README
-    between ``<!-- mark -->`` and ``<!-- /mark -->``.
+    The figures are printed. With --write, they also replace those of *name* in results.json and in the pages that quote
+    it. Without its *data*, a benchmark is skipped, but for one that works *without_data* and does not write.
     """
 
-    measures: Sequence[Callable[[], list[Row]]]
-    results: Path
-    mark: str
-    packages: Sequence[str]
+    name: str
+    measures: Sequence[Callable[[], list[Any]]]
+    packages: Sequence[str] = ()
+    data: Sequence[Path] = ()
+    without_data: bool = False
 
     def run(self) -> None:
         """Measure, print and write down."""
-        table = self.as_table(rows := self._measured())
-        print(table)
-        quoted = "--readme" in sys.argv
-        path = self.results if quoted else self.results.with_suffix(".latest.json")
-        figures = {"machine": self.machine, "rows": [asdict(row) for row in rows]}
-        path.write_text(json.dumps(figures, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-        if quoted:
-            self._quote_in_readme(table)
+        write = self.parser().parse_args().write
+        self._look_before(write)
+        part = self.part(self._measured())
+        print(results.as_markdown(part))
+        if write:
+            results.replace(self.name, part)
 
-    @property
-    def machine(self) -> str:
-        """What the figures were measured with."""
-        parts = [f"Python {platform.python_version()}", f"{os.cpu_count()} cores"]
-        return ", ".join([*parts, *(f"{package} {version(package)}" for package in self.packages)])
+    def parser(self) -> argparse.ArgumentParser:
+        """The options of the command."""
+        parser = argparse.ArgumentParser(description=f"Measure {self.name}; see docs/performance.md.")
+        parser.add_argument("--write", action="store_true", help="replace the figures in results.json and the pages")
+        return parser
 
-    def as_table(self, rows: list[Row]) -> str:
-        """The table as Markdown, as README quotes it."""
-        lines = ["| measure | bar | measured |", "|---|---|---|"]
-        lines += [f"| {row.measure} | {row.bar} | {row.result}{'' if row.met else ' (missed)'} |" for row in rows]
-        return "\n".join([*lines, "", f"({self.machine})"])
+    def part(self, measured: list[Any]) -> dict[str, Any]:
+        """What results.json says of this benchmark."""
+        return {
+            "command": f".venv/bin/python benchmarks/{self.name}.py --write",
+            "measured": datetime.now(timezone.utc).date().isoformat(),
+            "machine": f"Python {platform.python_version()}, {os.cpu_count()} cores, {platform.system()}",
+            "packages": {package: version(package) for package in self.packages},
+            "rows": [asdict(row) for row in measured],
+        }
 
-    def _measured(self) -> list[Row]:
-        rows: list[Row] = []
+    def _look_before(self, write: bool) -> None:
+        """End here, rather than after minutes, if there is nothing to measure or no place for the figures."""
+        missing = [str(path) for path in self.data if not path.exists()]
+        if missing and (write or not self.without_data):
+            print(f"no {', '.join(missing)}; recorded data is in the folder that HOLDFAST_DATA names", file=sys.stderr)
+            sys.exit(SKIPPED)
+        if write and self.name not in results.tables_in(results.PERFORMANCE.read_text(encoding="utf-8")):
+            mark = f"{self.name} benchmark"
+            sys.exit(f"docs/performance.md has no place for the table: put <!-- {mark} --> and <!-- /{mark} --> there")
+
+    def _measured(self) -> list[Any]:
+        rows: list[Any] = []
         with Progress(console=Console(stderr=True), transient=True) as progress:
             for measure in progress.track(self.measures, description="measuring"):
                 progress.console.print(f"measuring {measure.__doc__} …", style="dim")
                 rows += measure()
         return rows
-
-    def _quote_in_readme(self, table: str) -> None:
-        begin, end = f"<!-- {self.mark} -->\n", f"<!-- /{self.mark} -->"
-        before, found, rest = README.read_text(encoding="utf-8").partition(begin)
-        _, found_end, after = rest.partition(end)
-        if not (found and found_end):
-            sys.exit(f"README has no place for the table: put {begin.strip()} and {end} there, each on its own line")
-        README.write_text(f"{before}{begin}{table}\n{end}{after}", encoding="utf-8")

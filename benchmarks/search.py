@@ -1,8 +1,8 @@
 """Search in a conversation of 10,000 messages beside a bare query of SQLite's FTS5: its time, and what it finds.
 
 Runs over the recorded runs below HOLDFAST_DATA, or ../shared/data. Without them, the messages are made up, and only the
-times are measured. Each query is put to both contenders in turn, some rounds long; its median counts. Prints the table
-and writes benchmarks/search.latest.json; with --readme, the figures go to README and benchmarks/search.json instead.
+times are measured. Each query is put to both contenders in turn, some rounds long; its median counts. Prints the
+table; with --write, which needs the runs, the figures go to results.json and the pages as well.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
-import os
 import re
 import sqlite3
 import time
@@ -18,17 +17,15 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import islice
-from pathlib import Path
 from random import Random
 from statistics import mean, median
 from typing import Any, NamedTuple
 
-from reporting import Benchmark, Row, at_most
+from reporting import DATA, Benchmark, Row, at_most
 
 from holdfast.search import Addition, SearchIndex
 from holdfast.search.chunks import chunks_of
 
-DATA = Path(os.environ.get("HOLDFAST_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
 MESSAGES, QUERIES_OF_A_KIND, ROUNDS, PASSAGES = 10_000, 75, 3, 5
 WORD = re.compile(r"\w+")
 
@@ -136,6 +133,9 @@ class Bare:
     def __init__(self, texts: Iterable[str]) -> None:
         self._connection = sqlite3.connect(":memory:")
         self._connection.execute("CREATE VIRTUAL TABLE t USING fts5(text)")
+        self.add_all(texts)
+
+    def add_all(self, texts: Iterable[str]) -> None:
         rows = ((text.encode("utf-8", "replace").decode(),) for text in texts)
         self._connection.executemany("INSERT INTO t VALUES (?)", rows)
         self._connection.commit()
@@ -219,14 +219,16 @@ async def found() -> list[tuple[bool, bool]]:
 
 async def found_in(messages: Sequence[Message], own: Iterable[Probe]) -> list[tuple[bool, bool]]:
     """Look for each value in what came before it was used."""
-    index, done, outcomes = SearchIndex(), 0, []
+    index, bare, done, chunks, outcomes = SearchIndex(), Bare(()), 0, list[str](), []
     for probe in sorted(own, key=lambda probe: probe.at):
         await index.add_all(additions(messages[done : probe.at], first=done))
+        new = [chunk.text for message in messages[done : probe.at] for chunk in chunks_of(message.text)]
+        bare.add_all(new)
+        chunks += new
         done = probe.at
         hits = (await index.search(probe.words, PASSAGES)).hits
         passages = [messages[int(hit.reference)].text[hit.start_character : hit.end_character] for hit in hits]
-        chunks = [chunk.text for message in messages[:done] for chunk in chunks_of(message.text)]
-        theirs = [chunks[number - 1] for number in Bare(chunks).search(probe.words)]
+        theirs = [chunks[number - 1] for number in bare.search(probe.words)]
         outcomes.append((holds(passages, probe), holds(theirs, probe)))
     await index.aclose()
     return outcomes
@@ -237,10 +239,10 @@ def holds(passages: Iterable[str], probe: Probe) -> bool:
 
 
 BENCHMARK = Benchmark(
+    name="search",
     measures=(measure_times, measure_finds),
-    results=Path(__file__).with_suffix(".json"),
-    mark="search benchmark",
-    packages=(),
+    data=(DATA / "swe.jsonl.gz", DATA / "swe.probes.jsonl.gz"),
+    without_data=True,
 )
 
 if __name__ == "__main__":

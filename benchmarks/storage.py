@@ -1,9 +1,9 @@
 """Storage measured beside strands-agents, and beside the least that Python itself needs.
 
 Every figure is a ratio, or a limit, measured in one run on one machine: rounds of the contenders alternate, and the
-median counts. `make bench` prints the table and writes benchmarks/storage.latest.json; with --readme, the figures go
-to README and benchmarks/storage.json instead. Leave five minutes between runs: ext4 is slow to create files for that
-long after thousands were deleted, and a run ends by deleting its own.
+median counts. Prints the table; with --write, the figures go to results.json and the pages as well. Leave five
+minutes between runs: ext4 is slow to create files for that long after thousands were deleted, and a run ends by
+deleting its own.
 """
 
 from __future__ import annotations
@@ -216,9 +216,8 @@ def import_milliseconds() -> float:
 
 
 BENCHMARK = Benchmark(
+    name="storage",
     measures=(measure_files, measure_stalls, measure_s3, measure_import),
-    results=Path(__file__).with_suffix(".json"),
-    mark="benchmark",
     packages=("strands-agents",),
 )
 

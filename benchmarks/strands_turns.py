@@ -7,8 +7,7 @@ of all messages for every call. The window is so large that nobody has a reason 
 the standing cost. The first turns do not count, in which everybody reads the whole history.
 
 Every figure is a ratio of processor times, measured in one run on one machine: the turns of all agents alternate, and
-the median counts. Prints the table and writes benchmarks/strands_turns.latest.json; with --readme, the figures go to
-README and benchmarks/strands_turns.json instead.
+the median counts. Prints the table; with --write, the figures go to results.json and the pages as well.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from itertools import cycle
-from pathlib import Path
 from random import Random
 from statistics import median
 from typing import Any
@@ -222,9 +220,8 @@ def measure_sessions() -> list[Row]:
 
 
 BENCHMARK = Benchmark(
+    name="strands_turns",
     measures=(measure_turns, measure_sessions),
-    results=Path(__file__).with_suffix(".json"),
-    mark="strands_turns benchmark",
     packages=("strands-agents",),
 )
 

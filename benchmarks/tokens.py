@@ -1,30 +1,26 @@
 """The estimate of tokens beside the exact tokenizer, in error and in speed; and beside characters / 4.
 
 Runs over the payloads and the recorded runs below HOLDFAST_DATA, or ../shared/data. The error of a kind is that of all
-its texts together. Rounds of the contenders alternate, and the median counts. Prints the table and writes
-benchmarks/tokens.latest.json; with --readme, the figures go to README and benchmarks/tokens.json instead.
+its texts together. Rounds of the contenders alternate, and the median counts. Prints the table; with --write, the
+figures go to results.json and the pages as well.
 """
 
 from __future__ import annotations
 
 import gzip
 import json
-import os
-import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from pathlib import Path
 from statistics import mean
 from typing import Any, NamedTuple
 
-from reporting import Benchmark, Row, alternating, faster
+from reporting import DATA, Benchmark, Row, alternating, faster
 
 from holdfast.tokens.exact import exact_counter
 from holdfast.tokens.text import estimate_text
 
-DATA = Path(os.environ.get("HOLDFAST_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
 TRACES = ("swe", "tau", "web")
 SHORT = 1_000
 
@@ -162,13 +158,11 @@ def seconds(count: Count, texts: Sequence[str]) -> float:
 
 
 BENCHMARK = Benchmark(
+    name="tokens",
     measures=(measure_payloads, measure_messages, measure_speed),
-    results=Path(__file__).with_suffix(".json"),
-    mark="tokens benchmark",
     packages=("bpe-openai",),
+    data=(DATA / "outputs" / "manifest.json", *(DATA / f"{name}.jsonl.gz" for name in TRACES)),
 )
 
 if __name__ == "__main__":
-    if not (DATA / "outputs" / "manifest.json").exists():
-        sys.exit(f"no data at {DATA}: set HOLDFAST_DATA to the folder that holds outputs/ and the traces")
     BENCHMARK.run()
