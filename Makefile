@@ -4,7 +4,7 @@ READY := .venv/.ready
 READY_FOR_DEMO := .venv/.ready-for-demo
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test pythons bench format clean
+.PHONY: help demo test pythons docs bench format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -21,22 +21,19 @@ test: $(READY) ## format, lint, types, and the tests, also on the oldest and the
 pythons: $(READY) ## the tests on every supported Python found
 	$(BIN)/python tools/every_python.py --all
 
-bench: $(READY) ## measure storage, eviction, tokens, compression, offloading, search, recall and agents
-	@$(BIN)/python benchmarks/storage.py
-	@$(BIN)/python benchmarks/eviction.py
-	@$(BIN)/python benchmarks/tokens.py
-	@$(BIN)/python benchmarks/compression.py
-	@$(BIN)/python benchmarks/offload.py
-	@$(BIN)/python benchmarks/search.py
-	@$(BIN)/python benchmarks/recall.py
-	@$(BIN)/python benchmarks/strands_turns.py
+docs: $(READY) ## build the documentation into site/, and check its links
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "open site/index.html; its search works on a server: $(BIN)/python -m http.server --directory site"
+
+bench: $(READY) ## measure everything (or ONLY="search tokens"), and write the figures into the pages
+	@$(BIN)/python benchmarks/run.py $(ONLY)
 
 format: $(READY) ## format the code and fix what the linter can
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 
 clean: ## remove the environments and caches
-	rm -rf .venv .venv-3.* .hypothesis .mypy_cache .pytest_cache .ruff_cache dist
+	rm -rf .venv .venv-3.* .hypothesis .mypy_cache .pytest_cache .ruff_cache dist site
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 # Build isolation heeds no -c option: older pips read PIP_CONSTRAINT there, newer ones PIP_BUILD_CONSTRAINT.
