@@ -296,6 +296,16 @@ def test_of_a_file_that_is_cut_the_lines_before_are_read(file):
     assert str(found[-1]) == f"{file}:{len(found)}: the gzip file is cut off here"
 
 
+@pytest.mark.parametrize(
+    ("packed", "what"), [(b"x" * (1 << 24), "line"), ((b"0" * 1_000 + b",\n") * (1 << 14), "value")]
+)
+def test_what_unpacks_to_more_than_memory_holds_is_refused(packed, what, file):
+    whole = gzip.compress(lines({"messages": SHORT}).encode()) if what == "line" else gzip.compress(b"[\n")
+    found = read(written(file, whole + gzip.compress(packed) * 64))
+    assert len(found) == (2 if what == "line" else 1)
+    assert str(found[-1]).endswith(f": one {what} of more than 256 MiB; write one conversation a line")
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_a_broken_line_of_a_log_costs_itself_and_the_result_of_its_call(form, file):
     rows = lines(*FORMS[form]).splitlines()

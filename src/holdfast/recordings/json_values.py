@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from io import BytesIO
 from itertools import chain, groupby
 from typing import Any, NoReturn
 
+from holdfast.recordings.streams import joined
 from holdfast.recordings.values import Unreadable, UnusableError
 
 __all__ = ["Placed", "parsed", "values_in"]
@@ -92,16 +94,14 @@ def _of_the_whole(
     first: tuple[int, bytes], second: tuple[int, bytes], lines: Iterator[tuple[int, bytes]]
 ) -> Iterator[Placed | UnusableError]:
     """Yield the one value that all lines are, or, if they are none, those of a file whose first line is broken."""
-    held = [first, second, *lines]
-    numbered = dict(held)
-    text = b"".join(numbered.get(line) or b"\n" for line in range(1, held[-1][0] + 1))
+    text = joined(chain((first, second), lines))
     try:
         yield Placed(parsed(text))
     except UnusableError as error:
         if not _is_value(second):
             yield error
             return
-        yield from (_value(*line) for line in held)
+        yield from (_value(*line) for line in enumerate(BytesIO(text), 1) if not line[1].isspace())
 
 
 def _value(number: int, line: bytes) -> Placed | UnusableError:

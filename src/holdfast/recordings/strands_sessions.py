@@ -15,7 +15,7 @@ from holdfast.recordings.conversations import recording_of, recording_of_log, to
 from holdfast.recordings.json_values import parsed
 from holdfast.recordings.shapes import logged_in
 from holdfast.recordings.sources import Source, disk_reason
-from holdfast.recordings.streams import Progress, lines_of, opened
+from holdfast.recordings.streams import Progress, joined, lines_of, opened
 from holdfast.recordings.values import Recording, Unreadable, UnusableError
 
 __all__ = ["read_log", "recording_of_snapshot"]
@@ -50,7 +50,7 @@ def recording_of_snapshot(name: str, value: dict[str, Any]) -> Recording:
 def _message_in(path: str, progress: Progress) -> dict[str, Any]:
     try:
         with opened(path, progress) as stream:
-            value = parsed(b"".join(line for _, line in lines_of(stream, progress)))
+            value = parsed(joined(lines_of(stream, progress)))
     except OSError as error:
         raise UnusableError(disk_reason(error)) from None
     if (message := logged_in(value)) is None:

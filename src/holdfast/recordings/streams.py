@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import count
 from typing import Any
@@ -13,11 +13,13 @@ from typing import Any
 from holdfast.recordings.sources import disk_reason
 from holdfast.recordings.values import UnusableError
 
-__all__ = ["Progress", "Stream", "lines_of", "opened"]
+__all__ = ["Progress", "Stream", "joined", "lines_of", "opened"]
 
 Stream = io.BufferedReader | gzip.GzipFile
 
 _AT_ONCE = 1 << 17
+# Of a file that is packed, a few bytes may stand for more than memory holds.
+_LONGEST = 1 << 28
 _GZIP = b"\x1f\x8b"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _OTHERS = {
@@ -92,12 +94,34 @@ def lines_of(stream: Stream, progress: Progress) -> Iterator[tuple[int, bytes]]:
             yield number, line
 
 
+def joined(lines: Iterable[tuple[int, bytes]]) -> bytes:
+    """Return numbered lines as the one text that they are, and an empty line for each number that is left out."""
+    text, due = bytearray(), 1
+    for number, line in lines:
+        text += b"\n" * (number - due) + line
+        due = number + 1
+        if len(text) > _LONGEST:
+            raise _too_long("one value", number)
+    return bytes(text)
+
+
 def _next_line(stream: Stream, number: int) -> bytes:
+    line = _read_line(stream, number)
+    if len(line) > _LONGEST:
+        raise _too_long("one line", number)
+    return line
+
+
+def _too_long(what: str, number: int) -> UnusableError:
+    return UnusableError(f"{what} of more than {_LONGEST >> 20} MiB; write one conversation a line", number)
+
+
+def _read_line(stream: Stream, number: int) -> bytes:
     try:
         if number > 1:
-            return stream.readline()
+            return stream.readline(_LONGEST + 1)
         _check_kind(stream.peek(8))
-        return stream.readline().removeprefix(_BYTE_ORDER_MARK)
+        return stream.readline(_LONGEST + 1).removeprefix(_BYTE_ORDER_MARK)
     except EOFError:
         raise UnusableError("the gzip file is cut off here", number) from None
     except (gzip.BadGzipFile, zlib.error) as error:
