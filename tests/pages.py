@@ -72,6 +72,7 @@ class Life:
             "overflows": sum(size > self.window for size in sizes),
             "cached": cached,
             "fresh": tokens - cached,
+            "per_request": tokens // max(1, len(sizes)),
             "reuse": cached / tokens if tokens else 0.0,
             "rewrites": sum(row[7] for row in self.rows),
             "bill": {
@@ -106,6 +107,7 @@ def sample_report(
         "window": window,
         "tokens": "estimated",
         "parts": PARTS,
+        "unmanaged": {"requests": 900, "overflows": 321, "recordings": 2},
         "prices": PRICES,
         "policies": [
             {"name": name, "config": None if name == "none" else {"strategy": name}, "totals": _sum(totals)}

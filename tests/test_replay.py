@@ -421,7 +421,18 @@ def test_a_report_adds_up_and_is_plain_data():
         assert totals["peak"] == max(sum(row[:6]) for part in parts for row in part["requests"])
         assert totals["reuse"] == pytest.approx(totals["cached"] / totals["tokens"], abs=1e-4)
         assert sum(totals["values"].values()) == sum(each["values"] for each in report["recordings"])
+        assert totals["per_request"] == round(totals["tokens"] / totals["requests"])
     assert len(report["parts"]) == 6
+
+
+@pytest.mark.parametrize("policies", [("none", "auto"), ("auto",), (Policy("as-it-is", None),)])
+def test_a_report_says_what_would_overflow_unmanaged_whatever_the_policies(policies):
+    replay = under(*policies, window=12_000)
+    results = list(replay.all([recording(LONG), recording(LONG[:5]), recording(LONG)]))
+    report = report_of(results, replay, PRICES["claude-sonnet-5-5"], made="")
+    alone = Counts.total(outcome_of(messages, "none", window=12_000).counts for messages in (LONG, LONG[:5], LONG))
+    assert alone.overflows
+    assert report["unmanaged"] == {"requests": alone.requests, "overflows": alone.overflows, "recordings": 2}
 
 
 def test_the_largest_messages_of_all_recordings_come_first():

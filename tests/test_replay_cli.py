@@ -75,7 +75,11 @@ def test_the_table_is_that_of_the_figures(file):
     arguments = (file, "--window", "8000", "-p", "none", "-p", "summarize", "-p", "truncate")
     output = run_well("replay", *arguments)
     totals = [policy["totals"] for policy in figures(*arguments)["policies"]]
-    for label, name in (("tokens sent", "tokens"), ("… in one request", "peak"), ("messages summarised", "summarised")):
+    for label, name in (
+        ("tokens sent", "tokens"),
+        ("… in the largest one", "peak"),
+        ("messages summarised", "summarised"),
+    ):
         assert row(output, label) == [f"{each[name]:,}" for each in totals]
 
 

@@ -90,7 +90,13 @@ def everywhere(text: str) -> dict[str, Any]:
 
 def test_the_page_is_well_formed_and_says_what_was_replayed():
     page = Reader(PAGE)
-    for fact in ("Replay of 6 recordings", "window of 40,000 tokens", "tokens estimated", "prices of example-model"):
+    for fact in (
+        "Replay of 6 recordings",
+        "window of 40,000 tokens",
+        "unmanaged, 321 requests above it",
+        "tokens estimated",
+        "prices of example-model",
+    ):
         assert fact in page.text
     headings = [data for tag, data in page.data if tag == "h2"]
     assert headings == [

@@ -6,6 +6,7 @@ import inspect
 import json
 import re
 from contextlib import suppress
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -221,7 +222,7 @@ def replayed(*counts: Counts) -> Any:
     template = under("none").one(recording(chat(["fine"])))
     outcome = template.outcomes[0]
     outcomes = tuple(type(outcome)(f"p{n}", (), (), each, ()) for n, each in enumerate(counts))
-    return type(template)("run", "openai", 3, 0, (), outcomes)
+    return replace(template, largest=(), outcomes=outcomes)
 
 
 def chosen_among(*counts: Counts) -> tuple[str, str]:

@@ -19,7 +19,7 @@ _Totals: TypeAlias = Mapping[str, Any]
 def policies_table(report: Report) -> Table:
     """Return the policies side by side, a figure in each row."""
     count, prices = len(report["recordings"]), report["prices"]
-    title = f"{count:,} recording{'' if count == 1 else 's'}, window of {report['window']:,} tokens"
+    title = f"{_counted(count, 'recording')}, window of {report['window']:,} tokens\n{_unmanaged(report['unmanaged'])}"
     caption = f"{report['tokens']} tokens, {printable(prices['name'])} as of {printable(prices['as_of'])}"
     table = Table(title=title, caption=caption, box=SIMPLE_HEAD, title_justify="left", caption_justify="left")
     table.add_column("", no_wrap=True)
@@ -44,6 +44,16 @@ def candidates_table(recommendation: Recommendation) -> Table:
         name = f"{'▸' if is_chosen else ' '} {candidate.policy.name}"
         table.add_row(name, *row, style="bold" if is_chosen else "")
     return table
+
+
+def _unmanaged(alone: Mapping[str, int]) -> str:
+    of = f"{alone['overflows']:,} of {_counted(alone['requests'], 'request')}"
+    within = f", in {_counted(alone['recordings'], 'recording')}" if alone["overflows"] else ""
+    return f"unmanaged, {of} would be above it{within}"
+
+
+def _counted(count: int, thing: str) -> str:
+    return f"{count:,} {thing}{'' if count == 1 else 's'}"
 
 
 def _number(name: str) -> Callable[[_Totals], str]:
@@ -71,8 +81,9 @@ _ROWS: tuple[tuple[str, Callable[[_Totals], str]], ...] = (
     ("requests", _number("requests")),
     ("… above the window", _number("overflows")),
     ("tokens sent", _number("tokens")),
-    ("… in one request", _number("peak")),
     ("… of them cached", lambda totals: f"{totals['reuse']:.1%}"),
+    ("… per request", _number("per_request")),
+    ("… in the largest one", _number("peak")),
     ("sent history rewritten", _number("rewrites")),
     ("bill, cached", _money("cached")),
     ("… look-ups, on top", _money("lookups")),

@@ -72,6 +72,11 @@ class Counts:
         return self.tokens - self.cached
 
     @property
+    def per_request(self) -> float:
+        """The tokens of a request, on average."""
+        return self.tokens / self.requests if self.requests else 0.0
+
+    @property
     def reuse(self) -> float:
         """The share of tokens that the provider has in its cache."""
         return self.cached / self.tokens if self.tokens else 0.0

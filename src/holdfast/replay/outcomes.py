@@ -48,7 +48,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Replayed:
-    """One recording under all policies."""
+    """One recording under all policies, and *unmanaged*: what it comes to without any manager."""
 
     name: str
     format: str
@@ -56,3 +56,4 @@ class Replayed:
     values: int
     largest: tuple[Large, ...]
     outcomes: tuple[Outcome, ...]
+    unmanaged: Counts

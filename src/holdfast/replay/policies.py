@@ -14,7 +14,7 @@ from holdfast.manager import ContextManager
 from holdfast.replay.policy_files import ENDINGS, read_policy
 from holdfast.replay.steady import make_steady
 
-__all__ = ["BUILT_IN", "NONE", "Policy", "policies_from", "policy_from"]
+__all__ = ["BUILT_IN", "NONE", "UNMANAGED", "Policy", "policies_from", "policy_from"]
 
 NONE = "none"
 BUILT_IN: Mapping[str, Mapping[str, Any] | None] = MappingProxyType(
@@ -51,6 +51,9 @@ class Policy:
         )
         make_steady(manager, storage.get("evict") if isinstance(storage, Mapping) else None)
         return manager
+
+
+UNMANAGED = Policy(NONE, None)
 
 
 def policies_from(given: list[str] | tuple[str, ...]) -> tuple[Policy, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.errors import InvalidValueError
 from holdfast.replay.counts import Counts
 from holdfast.replay.outcomes import Replayed
-from holdfast.replay.policies import BUILT_IN, NONE, Policy
+from holdfast.replay.policies import UNMANAGED, Policy
 from holdfast.replay.prices import Bill, Prices
 
 __all__ = ["GRID", "Candidate", "Recommendation", "recommended"]
@@ -25,7 +25,7 @@ def _auto(name: str, **options: Any) -> Policy:
 
 
 GRID: tuple[Policy, ...] = (
-    Policy(NONE, BUILT_IN[NONE]),
+    UNMANAGED,
     _auto("auto"),
     _auto("by-tokens", compression=_BY_TOKENS),
     _auto("by-tokens-early", compression={**_BY_TOKENS, "proactive": 0.5}),

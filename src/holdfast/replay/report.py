@@ -35,6 +35,7 @@ def report_of(results: Iterable[Result], replay: Replay, prices: Prices, *, made
         "tokens": "o200k" if replay.exact else "estimated",
         "parts": list(PARTS),
         "prices": asdict(prices),
+        "unmanaged": _unmanaged([each.unmanaged for each in replayed]),
         "policies": [_policy(place, each, replayed, prices) for place, each in enumerate(replay.policies)],
         "recordings": [_recording(each, prices) for each in replayed],
         "largest": _largest(replayed),
@@ -50,10 +51,17 @@ def totals_of(counts: Counts, prices: Prices) -> dict[str, Any]:
     return {
         **figures,
         "fresh": counts.fresh,
+        "per_request": round(counts.per_request),
         "reuse": round(counts.reuse, 4),
         "bill": {name: round(dollars, 6) for name, dollars in asdict(Bill.of(counts, prices)).items()},
         "values": {"kept": counts.kept, "lookup": counts.lookup, "lost": counts.lost},
     }
+
+
+def _unmanaged(alone: Sequence[Counts]) -> dict[str, int]:
+    total = Counts.total(alone)
+    overflowing = sum(1 for each in alone if each.overflows)
+    return {"requests": total.requests, "overflows": total.overflows, "recordings": overflowing}
 
 
 def _policy(place: int, policy: Policy, replayed: Sequence[Replayed], prices: Prices) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from holdfast.errors import InvalidValueError
 from holdfast.recordings import Recording, Unreadable
 from holdfast.replay.living import live
 from holdfast.replay.outcomes import Replayed
-from holdfast.replay.policies import Policy
+from holdfast.replay.policies import UNMANAGED, Policy
 from holdfast.replay.prepared import Prepared
 from holdfast.replay.processes import shared_out
 from holdfast.tokens import estimate_text, exact_counter
@@ -75,6 +75,10 @@ class Replay:
 
     async def _lived(self, prepared: Prepared) -> Replayed:
         outcomes = [await live(prepared, policy, self.window) for policy in self.policies]
+        alone = next(
+            (each for policy, each in zip(self.policies, outcomes, strict=True) if policy.config is None), None
+        )
+        alone = alone or await live(prepared, UNMANAGED, self.window)
         recording = prepared.recording
         return Replayed(
             recording.name,
@@ -83,6 +87,7 @@ class Replay:
             prepared.values,
             prepared.largest,
             tuple(outcomes),
+            alone.counts,
         )
 
 

@@ -81,6 +81,7 @@ _GROUPS: tuple[tuple[str, tuple[_Measure, ...]], ...] = (
         (
             _count("requests", "requests", "Model calls, over all recordings."),
             _count("tokens", "tokens sent", "What all requests came to together.", "less"),
+            _count("per_request", "per request", "The tokens of a request, on average.", "less"),
             _count("peak", "largest request", "The peak: the tokens of the largest single request.", "less"),
             _count("overflows", "above the window", "Requests that a provider would have refused.", "less"),
             _REUSE,

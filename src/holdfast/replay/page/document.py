@@ -94,6 +94,7 @@ def _facts(report: Report) -> Iterator[Markup]:
         counted(len(report.recordings), "recording"),
         counted(requests, "request"),
         f"window of {exact(report.window)} tokens",
+        f"unmanaged, {counted(report.unmanaged.count('overflows'), 'request')} above it",
         "tokens estimated" if report.tokens == "estimated" else f"tokens counted with {cut(report.tokens, 40)}",
         f"prices of {_priced(report)}" if report.prices else "",
         f"made {cut(report.made, 40)} with holdfast {cut(report.version, 40)}",

@@ -144,6 +144,7 @@ class Report:
     window: int
     tokens: str
     parts: tuple[str, ...]
+    unmanaged: Totals
     prices: Mapping[str, Any]
     policies: tuple[Policy, ...]
     recordings: tuple[Recording, ...]
@@ -172,6 +173,7 @@ def read_report(given: Mapping[str, Any]) -> Report:
         window=round(_number(given.get("window"))),
         tokens=_text(given.get("tokens")) or "estimated",
         parts=parts,
+        unmanaged=Totals(_mapping(given.get("unmanaged"))),
         prices=_mapping(given.get("prices")),
         policies=policies,
         recordings=recordings,
