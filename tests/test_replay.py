@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import logging
+import multiprocessing
 import os
 import signal
 import socket
@@ -338,6 +339,22 @@ def _die(parent: int) -> str:
 
 def some(count: int) -> list[Recording | Unreadable]:
     return [recording(LONG[: 2 + 2 * (count - each)], name=f"run {each}") for each in range(count)]
+
+
+class Interrupting(dict[str, Any]):
+    """Options whose way to another process is when Ctrl-C comes."""
+
+    def __reduce__(self) -> Any:
+        os.kill(os.getpid(), signal.SIGINT)
+        return dict, (dict(self),)
+
+
+@pytest.mark.extended
+def test_an_interrupt_that_comes_while_processes_begin_is_not_lost():
+    replay = under(Policy("auto", Interrupting(strategy="auto")), workers=2)
+    with pytest.raises(KeyboardInterrupt):
+        list(replay.all([recording(LONG), recording(MIXED)]))
+    assert multiprocessing.active_children() == []
 
 
 @pytest.mark.extended

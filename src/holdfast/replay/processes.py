@@ -9,10 +9,10 @@ from __future__ import annotations
 import multiprocessing
 import pickle
 import signal
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain, islice
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, Generic, TypeVar
@@ -112,7 +112,7 @@ def _crew(work: Callable[[T], R], count: int) -> Iterator[_Crew[T, R]]:
     crew: _Crew[T, R] = _Crew()
     at_once = True
     try:
-        with _interrupts_ignored():
+        with _interrupts_held():
             for _ in range(count):
                 crew.begin(work)
         yield crew
@@ -132,16 +132,18 @@ def _work_until_closed(connection: Connection, work: Callable[[Any], Any]) -> No
 
 
 @contextmanager
-def _interrupts_ignored() -> Iterator[None]:
-    """Ignore Ctrl-C. So do processes that begin meanwhile, also while they still load modules."""
-    if threading.current_thread() is not threading.main_thread():
+def _interrupts_held() -> Iterator[None]:
+    """Hold Ctrl-C back until the end. Processes that begin meanwhile never get it, also while they load modules."""
+    if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # As it begins, it lets interrupts through.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager
