@@ -95,11 +95,12 @@ def test_the_page_is_well_formed_and_says_what_was_replayed():
         "window of 40,000 tokens",
         "unmanaged, 321 requests above it",
         "tokens estimated",
-        "prices of example-model",
+        "priced as example-model",
     ):
         assert fact in page.text
     headings = [data for tag, data in page.data if tag == "h2"]
     assert headings == [
+        "Verdicts",
         "Side by side",
         "Context over time",
         "The bill",
@@ -151,11 +152,79 @@ def test_the_best_figure_of_a_row_is_marked_by_more_than_colour():
     assert ["◆" in cell and "(best)" in cell for cell in cells] == [each == min(tokens) for each in tokens]
 
 
-def test_a_policy_that_ended_early_is_best_in_nothing_that_it_did_not_finish():
+@pytest.mark.parametrize("unable", [{"failed": 1}, {"overflows": 1}])
+def test_a_policy_that_does_not_fit_or_ended_early_is_best_in_nothing(unable):
     report = sample_report(recordings=1, policies=["none", "auto", "early"])
-    report["policies"][2]["totals"] |= {"tokens": 1, "failed": 1}
+    for policy, tokens in zip(report["policies"], (300, 200, 1), strict=True):
+        policy["totals"] |= {"tokens": tokens, "overflows": 0}
+    report["policies"][2]["totals"] |= unable
     row = re.search(r"<summary>tokens sent.*?</tr>", page_of(report))
     assert ["(best)" in cell for cell in re.findall(r"<td.*?</td>", row[0])] == [False, True, False]
+
+
+def test_a_policy_without_a_rival_is_best_in_nothing():
+    report = sample_report(recordings=1, policies=["none", "auto"])
+    report["policies"][0]["totals"] |= {"overflows": 1}
+    report["policies"][1]["totals"] |= {"overflows": 0}
+    assert "(best)" not in page_of(report)
+
+
+def test_a_policy_that_ended_early_is_headlined_as_that():
+    report = sample_report(recordings=1, policies=["none", "auto"])
+    report["policies"][1]["totals"] |= {"failed": 1, "bill": {"cached": 0.0}}
+    text = Reader(page_of(report)).text
+    assert "↑ 1 recording ended early nothing more is sent or paid from there on" in text
+    assert "less to pay" not in text
+
+
+def test_a_bill_that_nobody_could_run_up_says_so():
+    report = sample_report(recordings=1, policies=["none", "auto"])
+    report["policies"][0]["totals"] |= {"overflows": 3, "bill": {"cached": 10.0}, "values": {"kept": 5}}
+    report["policies"][1]["totals"] |= {"overflows": 0, "bill": {"cached": 5.0}, "values": {"kept": 5}}
+    text = Reader(page_of(report)).text
+    assert "with prompt caching, if no request were refused" in text
+    assert "$5.00 instead of $10.00 , if no request were refused" in text
+    assert text.count("100 % of 5 values at hand, if no request were refused") == 1
+
+
+def test_names_of_one_family_can_be_told_apart():
+    names = [f"policy-for-the-agents-of-the-night-shift-with-{'a-very-' * 9}long-name-{end}" for end in "ab"]
+    page = Reader(page_of(sample_report(recordings=1, calls=5, policies=names)))
+    headings = [data for tag, data in page.data if tag == "bdi" and data.startswith("policy-for")]
+    assert len({*headings}) > 1
+    assert all(heading.endswith(("-a", "-b")) and "…" in heading for heading in headings)
+
+
+def test_what_happened_after_the_last_call_is_told_as_that():
+    report = one_request()
+    event = {"kind": "reduction", "what": "messages 2-9 removed", "tokens": 5}
+    report["recordings"][0]["under"][0]["events"] = [{"request": 0, **event}, {"request": 1, **event}]
+    [recording] = Reader(page_of(report)).island["recordings"]
+    assert [what for _, _, what in recording["series"][0]["marks"]] == [
+        "reduction: messages 2-9 removed, 5 tokens less",
+        "after the last call: reduction: messages 2-9 removed, 5 tokens less",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("window", "to", "first"),
+    [
+        (200, "the window", True),
+        (500, "the window", False),
+        (900, None, None),
+        (1_700, "the requests", False),
+        (9_000, "the requests", True),
+    ],
+)
+def test_a_picture_begins_with_what_is_small_if_the_rest_would_hide_it(window, to, first):
+    page = page_of({**one_request(1_000), "window": window})
+    [recording] = Reader(page).island["recordings"]
+    near = recording["near"] or {}
+    assert (near.get("to"), near.get("first")) == (to, first)
+    assert (' id="near" autocomplete="off" checked' in page) is bool(first)
+    beyond = re.search(r'class="beyond">([^<]*)<', page)[1]
+    assert beyond == ("↑ 1,000" if first and window < 1_000 else "")
+    assert ("↑ window 9,000" in page) is (window == 9_000)
 
 
 def test_every_row_of_the_comparison_is_explained():
@@ -439,6 +508,45 @@ def test_text_is_readable_in_both_themes(open_page, scheme):
     assert {selector: ratio for selector in TEXTS if (ratio := contrast(page, selector)) < 4.5} == {}
 
 
+COLOURS = ("system", "tools", "user", "assistant", "results", "summaries", "kept", "lookup", "bad")
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_colours_stand_out_in_both_themes(open_page, scheme):
+    page = open_page(color_scheme=scheme)
+    page.evaluate(
+        """names => names.forEach((name) => {
+          const element = document.createElement("b");
+          element.id = name;
+          document.querySelector(".card:not(.base)").append(element);
+          element.style.setProperty("color", `var(--${name})`);
+        })""",
+        list(COLOURS),
+    )
+    assert {name: ratio for name in COLOURS if (ratio := contrast(page, f"#{name}")) < 3} == {}
+
+
+@pytest.mark.extended
+def test_a_legend_keeps_its_colours_where_a_system_forces_its_own(open_page):
+    page = open_page(forced_colors="active")
+    swatches = page.locator(".legend .swatch").evaluate_all(
+        "all => all.map(each => getComputedStyle(each).backgroundColor)"
+    )
+    assert len({*swatches}) >= 6
+
+
+@pytest.mark.extended
+def test_pointing_does_not_move_the_page(open_page):
+    page = open_page(width=390)
+    height = "document.documentElement.scrollHeight"
+    before = page.evaluate(height)
+    box = page.locator(".plot").nth(1).bounding_box()
+    for place in range(0, 100, 7):
+        page.mouse.move(box["x"] + box["width"] * place / 100, box["y"] + 100)
+        assert page.evaluate(height) == before
+
+
 @pytest.mark.extended
 def test_the_theme_can_be_switched_and_is_not_remembered(open_page):
     page = open_page(color_scheme="light")
@@ -502,11 +610,15 @@ def test_choosing_another_recording_draws_it_and_choosing_back_draws_what_was_th
 
 
 @pytest.mark.extended
-def test_zooming_shows_the_window_at_its_best(open_page):
-    page = open_page(page_of(sample_report(window=40_000)))
+def test_zooming_shows_the_window_at_its_best_and_zooming_out_all_of_it(open_page):
+    page = open_page(page_of(sample_report(window=10_000)))
+    near = pictures(page)
+    assert page.is_checked("#near")
     before = page.locator(".window-label").first.bounding_box()["y"]
+    page.uncheck("#near")
+    assert page.locator(".window-label").first.bounding_box()["y"] > before + 50
     page.check("#near")
-    assert page.locator(".window-label").first.bounding_box()["y"] < before - 50
+    assert pictures(page) == near
     assert page.evaluate("document.documentElement.scrollWidth") <= 1280
 
 

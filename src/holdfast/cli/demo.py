@@ -17,11 +17,11 @@ from rich.console import Console
 from rich.filesize import decimal
 
 from holdfast.cli.demo_agents import Agent, TooLongError, Work
-from holdfast.cli.demo_script import QUERY, SOUGHT, Journal, Step, script
-from holdfast.cli.replay_tables import policies_table
+from holdfast.cli.demo_script import QUERY, SOUGHT, TASK, Journal, Step, script
+from holdfast.cli.replay_tables import print_policies
 from holdfast.ledger import Ledger, OffloadRecord, ReductionRecord
 from holdfast.recordings import Recording
-from holdfast.replay import Replay, policies_from, prices_from, report_of
+from holdfast.replay import Replay, Report, policies_from, prices_from, report_of
 from holdfast.replay.page import page_of
 from holdfast.replay.prices import DEFAULT
 from holdfast.testing import Call, Request
@@ -29,13 +29,16 @@ from holdfast.testing import Call, Request
 __all__ = ["WINDOW", "tell"]
 
 WINDOW = 40_000
-_BAR = 24
+_BAR, _BESIDE_THE_BAR = 24, 24
 _MARGIN = "   "
+_PAID = ("cached", "lookups", "summaries")
 
 
 def tell(console: Console, agent: Agent, folder: Path) -> None:
     """Tell the story, with *agent* as the hero, and leave in *folder* what it stored, its recording and the page."""
     steps = script()
+    console.print(f"The agent's task: {TASK}", soft_wrap=True)
+    console.print("Its model answers from a script. Its tools really look through this machine.", soft_wrap=True)
     _headline(console, 1, f"{agent.kind}, no manager, and a model with a window of {WINDOW:,} tokens")
     _Run(console, steps).alone(agent)
     _headline(console, 2, 'The same with ContextManager("auto"); what leaves the window becomes files')
@@ -53,6 +56,7 @@ class _Run:
         self._journal = Journal(self._tell_of_result)
         self._requests = 0
         self._last_seen = ""
+        self._is_answered = False
 
     def alone(self, agent: Agent) -> None:
         """Work without a manager, until the window is full."""
@@ -67,9 +71,7 @@ class _Run:
         agent.run(Work(self._answers(), self._journal, WINDOW, storage, self._watch))
         if SOUGHT not in self._last_seen:
             raise click.ClickException(f"{SOUGHT} was not found again in what had left the window")
-        self._say(f"search_context {QUERY!r}", style="green")
-        self._say(f"found what had left the window: {SOUGHT}", style="green")
-        self._say(f"done: {self._requests} requests, the look-up among them, none refused", style="bold")
+        self._say(f"done: {self._requests} requests, none refused, the search among them", style="bold")
         return self._journal.recording(f"{SOUGHT}.")
 
     def _answers(self) -> Callable[[Request], Any]:
@@ -86,7 +88,11 @@ class _Run:
 
     def _all_steps(self) -> Iterator[Any]:
         yield from (step.answer for step in self._steps)
+        self._say(f"    search_context {QUERY}", style="green")
         yield ["Back to the question.", Call("search_context", {"query": QUERY})]
+        if SOUGHT in self._last_seen:
+            self._say(f"    found {SOUGHT}, which had left the window", style="green")
+        self._is_answered = True
         yield f"{SOUGHT}."
 
     def _watch(self, ledger: Ledger) -> None:
@@ -94,9 +100,10 @@ class _Run:
         ledger.on("reduction", self._tell_of_reduction)
 
     def _tell_of_request(self, request: Request) -> None:
-        filled = min(round(_BAR * request.tokens / WINDOW), _BAR)
+        length = max(0, min(_BAR, self._console.width - _BESIDE_THE_BAR))
+        filled = min(round(length * request.tokens / WINDOW), length)
         full, empty = "#." if self._console.options.ascii_only else "█░"
-        bar = full * filled + empty * (_BAR - filled)
+        bar = full * filled + empty * (length - filled)
         self._say(f"{self._requests:>2}  {bar} {request.tokens:>9,} tokens", style="cyan")
 
     def _tell_of_result(self, name: str, arguments: Mapping[str, Any], result: str) -> None:
@@ -107,12 +114,15 @@ class _Run:
         self._say(f"    offloaded: {record.tokens_before:,} tokens became {record.tokens_after:,}", style="green")
 
     def _tell_of_reduction(self, record: ReductionRecord) -> None:
-        what = f"{record.what}: {record.tokens_before:,} tokens became {record.tokens_after:,}"
-        self._say(f"    history reduced, {what}", style="yellow")
+        when = "after the answer, history" if self._is_answered else "history"
+        figures = f"{record.tokens_before:,} tokens became {record.tokens_after:,}"
+        self._say(f"    {when} reduced: {figures}; {record.what}", style="yellow")
 
     def _say(self, text: str, style: str = "") -> None:
+        # On a terminal each thing has its line; what is longer ends in what can be missed.
         room = self._console.width - len(_MARGIN)
-        shown = text if cell_len(text) <= room else f"{set_cell_size(text, room - 1)}…"
+        is_whole = not self._console.is_terminal or cell_len(text) <= room
+        shown = text if is_whole else f"{set_cell_size(text, room - 1)}…"
         self._console.print(f"{_MARGIN}{shown}", style=style, soft_wrap=True)
 
 
@@ -121,7 +131,8 @@ def _compare(console: Console, recording: Recording, folder: Path) -> None:
     replay, prices = Replay(policies=policies_from(("none", "auto")), window=WINDOW), prices_from(DEFAULT)
     title = "The agent of the demo, without and with holdfast"
     report = report_of([replay.one(recording)], replay, prices, made=date.today().isoformat(), title=title)
-    console.print(policies_table(report))
+    print_policies(report)
+    console.print(_saving(report), style="bold green", soft_wrap=True)
     page, saved = folder / "report.html", folder / "recording.jsonl"
     page.write_text(page_of(report), encoding="utf-8")
     conversation = {
@@ -130,7 +141,7 @@ def _compare(console: Console, recording: Recording, folder: Path) -> None:
         "messages": list(recording.messages),
     }
     saved.write_text(json.dumps(conversation) + "\n", encoding="utf-8")
-    console.print("Open the page, look at what is stored, and try other policies:", style="bold")
+    console.print("\nOpen the page, look at what is stored, and try other policies:", style="bold")
     command = _command()
     for line in (
         page.resolve().as_uri(),
@@ -138,6 +149,15 @@ def _compare(console: Console, recording: Recording, folder: Path) -> None:
         f"{command} recommend {shlex.quote(str(saved))} --window {WINDOW}",
     ):
         console.print(f"{_MARGIN}{line}", style="cyan", soft_wrap=True)
+
+
+def _saving(report: Report) -> str:
+    alone, managed = (policy["totals"] for policy in report["policies"])
+    before, now = (sum(totals["bill"][each] for each in _PAID) for totals in (alone, managed))
+    return (
+        f"With holdfast: ${now:.2f} instead of ${before:.2f}, and {managed['overflows']} requests refused "
+        f"instead of {alone['overflows']}."
+    )
 
 
 def _command() -> str:

@@ -6,12 +6,13 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from importlib.util import find_spec
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
 from holdfast.cli.demo_script import SYSTEM, TASK, Journal
 from holdfast.cli.demo_tools import TOOLS, DemoTool
+from holdfast.extras import import_extra
 from holdfast.ledger import Ledger
 from holdfast.manager import ContextManager
 from holdfast.testing import Request, ScriptedClient
@@ -109,7 +110,8 @@ class _StrandsAgent:
             callback_handler=None,
         )
         try:
-            agent(TASK)
+            # Called without a loop, it runs in a thread that Ctrl-C does not reach.
+            asyncio.run(agent.invoke_async(TASK))
         except ContextWindowOverflowException as error:
             raise TooLongError(str(error)) from None
 
@@ -130,4 +132,14 @@ AGENTS: dict[str, Callable[[], Agent]] = {"strands": _StrandsAgent, "loop": _Pla
 
 def agent_for(name: str | None = None) -> Agent:
     """Return the agent of that name; if none is given, that of Strands where it is installed, else the plain loop."""
-    return AGENTS[name or ("strands" if find_spec("strands") else "loop")]()
+    if name == "strands":
+        import_extra("holdfast.adapters.strands.plugin", extra="strands")
+    return AGENTS[name or ("strands" if _has_strands() else "loop")]()
+
+
+def _has_strands() -> bool:
+    try:
+        import_module("holdfast.adapters.strands.plugin")
+    except ImportError:
+        return False
+    return True

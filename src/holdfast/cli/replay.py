@@ -13,11 +13,9 @@ from typing import Any
 import click
 import yaml
 from rich.console import Console
-from rich.measure import Measurement
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.table import Table
 
-from holdfast.cli.replay_tables import candidates_table, policies_table
+from holdfast.cli.replay_tables import print_candidates, print_policies
 from holdfast.cli.terminal import complain, failures_told, printable, say
 from holdfast.errors import HoldfastError, InvalidValueError
 from holdfast.recordings import FORMATS, Recording, Unreadable, read_recordings, size_of
@@ -40,7 +38,6 @@ from holdfast.replay.prices import DEFAULT, PRICES
 
 __all__ = ["recommend", "replay"]
 
-_WIDEST = 1_000
 _MOST_LINES = 10
 
 
@@ -132,7 +129,7 @@ def replay(names: Sequence[str], html: Path | None, data: Path | None, files: Se
         report = report_of(results, replayed, options["prices"], made=date.today().isoformat())
     tell = complain if str(data) == "-" else say
     if tell is say:
-        _show(policies_table(report))
+        print_policies(report)
     for line in _early_ends(results):
         complain(line)
     _write(report, html, data)
@@ -154,7 +151,7 @@ def recommend(save: Path | None, files: Sequence[Path], prices: Prices, **option
     with failures_told():
         results, _ = _replayed(files, GRID, prices=prices, **options)
         found = recommended([result for result in results if isinstance(result, Replayed)], GRID, prices)
-    _show(candidates_table(found))
+    print_candidates(found)
     say(f"{found.chosen.policy.name}: {found.why}", bold=True)
     lines = _as_yaml(found.chosen.policy)
     for line in lines:
@@ -244,18 +241,6 @@ def _check_places(*places: Path | None) -> None:
     for place in places:
         if place is not None and str(place) != "-" and not place.absolute().parent.is_dir():
             raise click.UsageError(printable(f"{place} cannot be written: there is no folder {place.parent}"))
-
-
-def _show(table: Table) -> None:
-    # Whatever names a file or a policy has, a terminal does not obey it. Where there is none, no figure is cut.
-    console = Console(markup=False, highlight=False, emoji=False)
-    if not console.is_terminal:
-        widest = console.options.update(max_width=_WIDEST)
-        console.width = max(console.width, Measurement.get(console, widest, table).maximum)
-    with console.capture() as shown:
-        console.print(table)
-    text = "\n".join(line.rstrip() for line in shown.get().splitlines())
-    click.echo(text.encode(console.encoding, "backslashreplace").decode(console.encoding))
 
 
 def _write(report: Report, html: Path | None, data: Path | None) -> None:

@@ -6,22 +6,54 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 
-from holdfast.cli.terminal import printable
+from holdfast.cli.terminal import printable, say
 from holdfast.replay import Candidate, Recommendation, Report
 
-__all__ = ["candidates_table", "policies_table"]
+__all__ = ["print_candidates", "print_policies"]
+
+_WIDEST = 1_000
+# For terminals that know no other characters, and just as wide.
+_PLAIN = str.maketrans("…─▸–", ".->-")
 
 _Totals: TypeAlias = Mapping[str, Any]
 
 
-def policies_table(report: Report) -> Table:
-    """Return the policies side by side, a figure in each row."""
-    count, prices = len(report["recordings"]), report["prices"]
-    title = f"{_counted(count, 'recording')}, window of {report['window']:,} tokens\n{_unmanaged(report['unmanaged'])}"
-    caption = f"{report['tokens']} tokens, {printable(prices['name'])} as of {printable(prices['as_of'])}"
-    table = Table(title=title, caption=caption, box=SIMPLE_HEAD, title_justify="left", caption_justify="left")
+def print_policies(report: Report) -> None:
+    """Print the policies side by side, a figure in each row."""
+    prices = report["prices"]
+    as_of = f" as of {prices['as_of']}" if prices["as_of"] else ""
+    say(f"{_counted(len(report['recordings']), 'recording')}, window of {report['window']:,} tokens")
+    say(_unmanaged(report["unmanaged"]))
+    _print(_policies(report))
+    say(f"{report['tokens']} tokens, {prices['name']}{as_of}")
+
+
+def print_candidates(recommendation: Recommendation) -> None:
+    """Print the policies that were tried, one in each row, the cheapest first."""
+    _print(_candidates(recommendation))
+    say("look-ups are in the bill; values are kept in the window, found by one look-up, or lost")
+
+
+def _print(table: Table) -> None:
+    """Print a table without blanks at the ends of its lines. Where there is no terminal, no figure is cut."""
+    # Whatever names a file or a policy has, a terminal does not obey it.
+    console = Console(markup=False, highlight=False, emoji=False)
+    options = console.options
+    if not console.is_terminal:
+        widest = Measurement.get(console, options.update(max_width=_WIDEST), table).maximum
+        options = options.update(width=max(console.width, widest))
+    for line in console.render_lines(table, options, pad=False):
+        text = "".join(segment.text for segment in line).rstrip()
+        is_bold = any(segment.style is not None and segment.style.bold for segment in line)
+        say(text.translate(_PLAIN) if options.ascii_only else text, bold=is_bold)
+
+
+def _policies(report: Report) -> Table:
+    table = Table(box=SIMPLE_HEAD)
     table.add_column("", no_wrap=True)
     for policy in report["policies"]:
         table.add_column(printable(policy["name"]), justify="right", overflow="fold")
@@ -30,11 +62,9 @@ def policies_table(report: Report) -> Table:
     return table
 
 
-def candidates_table(recommendation: Recommendation) -> Table:
-    """Return the policies that were tried, one in each row, the cheapest first."""
+def _candidates(recommendation: Recommendation) -> Table:
     rows = [[figure(candidate) for figure in _COLUMNS.values()] for candidate in recommendation.candidates]
-    caption = "look-ups are in the bill; values are kept in the window, found by one look-up, or lost"
-    table = Table(box=SIMPLE_HEAD, padding=0, caption=caption, caption_justify="left")
+    table = Table(box=SIMPLE_HEAD, padding=0)
     table.add_column("policy", no_wrap=True)
     for label, figures in zip(_COLUMNS, zip(*rows, strict=True), strict=True):
         # Words fold sooner than figures do.

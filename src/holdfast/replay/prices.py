@@ -114,5 +114,5 @@ def _own(given: Mapping[str, Any]) -> Prices:
         raise InvalidValueError(f"unknown price {unknown!r:.80}: allowed are {', '.join(allowed)}")
     if missing := next((name for name in ("input", "cache_read") if name not in given), None):
         raise InvalidValueError(f"the price {missing} is missing; a price is dollars for a million tokens")
-    usual = {"name": "own prices", "cache_write": given["input"], "as_of": "given by hand"}
+    usual = {"name": "your own prices", "cache_write": given["input"], "as_of": ""}
     return Prices(**{**usual, **given})

@@ -8,7 +8,7 @@ from itertools import accumulate
 from holdfast.replay.page.figures import axis, counted, exact, percent, short
 from holdfast.replay.page.markup import Markup, cut, element, join, name
 from holdfast.replay.page.report import Policy, Report, Series
-from holdfast.replay.page.traces import Mark, Scale, Step, Trace
+from holdfast.replay.page.traces import KINDS, Mark, Scale, Step, Trace
 
 __all__ = ["area", "caption", "chart", "legend", "ticks"]
 
@@ -56,6 +56,11 @@ def area(heights: Sequence[int], floor: int = 1000) -> str:
     return "".join((*path, f"V{floor}z")) if heights else ""
 
 
+def beyond(peak: int, top: int) -> str:
+    """Return what the upper edge of a picture cuts off, if it does; page.js says the same."""
+    return f"↑ {exact(peak)}" if peak > top else ""
+
+
 def ticks(scale: Scale) -> list[tuple[float, str]]:
     """Return where the round numbers stand, in percent from the top, and what they say."""
     return [(scale.height(tick) / 10, axis(tick)) for tick in scale.ticks]
@@ -97,7 +102,8 @@ def _lane(marks: Sequence[Mark], scale: Scale) -> Markup:
             element("path", element("title", mark.what), d=_GLYPHS[mark.kind], class_=f"mark {mark.kind}"),
             x=_across(mark.step, scale),
         )
-        for mark in marks
+        # What matters more is painted over what matters less.
+        for mark in sorted(marks, key=lambda mark: KINDS.index(mark.kind))
     )
     return element("svg", *glyphs, class_="lane", aria_hidden="true")
 
@@ -113,6 +119,7 @@ def _plot(report: Report, place: int, policy: Policy, series: Series, trace: Tra
             "g", *(_down(mark.step, scale, "cut") for mark in trace.marks if mark.kind != "offload"), class_="cuts"
         ),
         _window(report.window, scale),
+        element("text", beyond(series.peak, scale.top), x="100%", y=0, dy="1.1em", class_="beyond"),
         _down(trace.peak, scale, "cursor"),
         class_="plot",
         role="img",
@@ -145,9 +152,19 @@ def _overflow(place: int, trace: Trace, scale: Scale, window: int) -> Markup:
 def _window(window: int, scale: Scale) -> Markup | None:
     if window <= 0:
         return None
-    y = f"{scale.height(window) / 10}%"
-    label = element("text", f"window {exact(window)}", x=6, y=y, dy="-.45em", class_="window-label")
-    return element("g", _line(y, "window"), label, class_="window-group")
+    is_shown = window <= scale.top
+    y = f"{scale.height(window) / 10}%" if is_shown else "0%"
+    told = f"window {exact(window)}"
+    label = element(
+        "text",
+        told if is_shown else f"↑ {told}",
+        x=6,
+        y=y,
+        dy="-.45em" if is_shown else "1.1em",
+        class_="window-label",
+    )
+    line = element("line", x1=0, x2="100%" if is_shown else "0%", y1=y, y2=y, class_="window")
+    return element("g", line, label, class_="window-group")
 
 
 def _line(y: str, kind: str) -> Markup:

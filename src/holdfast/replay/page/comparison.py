@@ -140,7 +140,7 @@ def _row(measure: _Measure, policies: Sequence[Policy]) -> Markup:
     best = _best(measure, policies)
     explained = element("details", element("summary", measure.says), element("p", measure.why))
     head = element("th", explained, scope="row", title=measure.why)
-    cells = [_cell(measure, policy.totals, measure.figure(policy.totals) == best) for policy in policies]
+    cells = [_cell(measure, policy.totals, policy in best) for policy in policies]
     return element("tr", head, *cells, class_="part" if measure.part else None)
 
 
@@ -151,13 +151,15 @@ def _cell(measure: _Measure, totals: Totals, is_best: bool) -> Markup:
     return element("td", mark, measure.shown(totals), element("span", " (best)", class_="spoken"), class_="best")
 
 
-def _best(measure: _Measure, policies: Sequence[Policy]) -> float | None:
-    """Return the best figure; None if all are as good.
+def _best(measure: _Measure, policies: Sequence[Policy]) -> list[Policy]:
+    """Return the policies with the best figure; none if all are as good.
 
-    A policy that ended early sent less than it should have, and one whose requests are refused more than it could.
+    A policy that ended early sent less than it should have, and one whose requests are refused more than it could:
+    neither competes.
     """
     able = [policy for policy in policies if not (policy.totals.count("failed") or policy.totals.count("overflows"))]
-    figures = [measure.figure(policy.totals) for policy in able]
-    if measure.better is None or not able or len({measure.figure(policy.totals) for policy in policies}) < 2:
-        return None
-    return min(figures) if measure.better == "less" else max(figures)
+    figures = {measure.figure(policy.totals) for policy in able}
+    if measure.better is None or len(figures) < 2:
+        return []
+    best = min(figures) if measure.better == "less" else max(figures)
+    return [policy for policy in able if measure.figure(policy.totals) == best]

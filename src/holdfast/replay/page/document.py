@@ -27,7 +27,10 @@ _HATCH = Markup(
     'patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><line class="stripe" y2="6"/></pattern></defs></svg>'
 )
 
-_TABLE_LEAD = "◆ marks the best figure of a row. Open the name of a row to read what it means."
+_TABLE_LEAD = (
+    "◆ marks the best figure of a row, among the policies that bring every recording to its end within the window. "
+    "Open the name of a row to read what it means."
+)
 _UNREAD_LEAD = "These files and lines are in none of the figures above."
 _VALUES_LEAD = "Values that an agent used again in a call, and where they stood at that moment."
 
@@ -71,7 +74,7 @@ def _hash_of(file: str) -> str:
 def _sections(report: Report, shown: Sequence[Shown]) -> Iterator[Markup]:
     yield _header(report)
     if report.policies:
-        yield element("section", verdicts(report), aria_label="Verdicts", class_="first")
+        yield element("section", element("h2", "Verdicts", class_="spoken"), verdicts(report), class_="first")
         yield _section("Side by side", comparison(report), lead=_TABLE_LEAD)
         yield _section("Context over time", *pictures(report, shown))
         yield _section("The bill", bill_bars(report), lead=_prices(report))
@@ -96,7 +99,7 @@ def _facts(report: Report) -> Iterator[Markup]:
         f"window of {exact(report.window)} tokens",
         f"unmanaged, {counted(report.unmanaged.count('overflows'), 'request')} above it",
         "tokens estimated" if report.tokens == "estimated" else f"tokens counted with {cut(report.tokens, 40)}",
-        f"prices of {_priced(report)}" if report.prices else "",
+        f"priced as {_priced(report)}" if report.prices else "",
         f"made {cut(report.made, 40)} with holdfast {cut(report.version, 40)}",
     ]
     return (element("span", fact) for fact in facts if fact)
@@ -111,7 +114,7 @@ def _prices(report: Report) -> str:
     kinds = (("input", "new"), ("cache_read", "read from the cache"), ("cache_write", "written to the cache"))
     priced = [(report.price(key), says) for key, says in kinds]
     told = ", ".join(f"{dollars(price)} {says}" for price, says in priced if price is not None)
-    return f"A million tokens at the prices of {_priced(report)}: {told}." if told else ""
+    return f"A million tokens, priced as {_priced(report)}: {told}." if told else ""
 
 
 def _section(title: str, *children: Child, lead: str = "") -> Markup:

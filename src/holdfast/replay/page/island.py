@@ -11,7 +11,7 @@ from typing import Any
 from holdfast.replay.page.chart import caption, ticks
 from holdfast.replay.page.markup import cut
 from holdfast.replay.page.report import Recording, Report
-from holdfast.replay.page.traces import Scale, Step, Trace, near_scale_of, scale_of, trace_of
+from holdfast.replay.page.traces import Scale, Step, Trace, Zoom, scale_of, trace_of, zoom_of
 
 __all__ = ["MOST_RECORDINGS", "Shown", "data_of", "json_island", "shown_recordings"]
 
@@ -27,8 +27,14 @@ class Shown:
 
     recording: Recording
     scale: Scale
+    zoom: Zoom | None
     traces: tuple[Trace, ...]
     data: str
+
+    @property
+    def scale_at_first(self) -> Scale:
+        """The scale that its pictures begin with."""
+        return self.zoom.scale if self.zoom is not None and self.zoom.at_first else self.scale
 
 
 def shown_recordings(report: Report) -> list[Shown]:
@@ -65,17 +71,16 @@ def _shown(recording: Recording, report: Report) -> Shown:
     scale = scale_of(recording, report.window)
     traces = tuple(trace_of(series, scale) for series in recording.under)
     series = zip(recording.under, traces, strict=True)
-    near = near_scale_of(recording, report.window)
+    zoom = zoom_of(recording, report.window)
     data = {
         "calls": scale.calls,
         "steps": scale.steps,
-        "top": scale.top,
         "window": max(0, report.window),
-        "ticks": ticks(scale),
-        "near": near and {"top": near.top, "ticks": ticks(near)},
+        "whole": {"top": scale.top, "ticks": ticks(scale)},
+        "near": zoom and {"top": zoom.scale.top, "ticks": ticks(zoom.scale), "to": zoom.to, "first": zoom.at_first},
         "series": [{"caption": caption(each, report.window), **_encoded(trace)} for each, trace in series],
     }
-    return Shown(recording, scale, traces, _json(data))
+    return Shown(recording, scale, zoom, traces, _json(data))
 
 
 def _encoded(trace: Trace) -> dict[str, Any]:
@@ -86,7 +91,7 @@ def _encoded(trace: Trace) -> dict[str, Any]:
         "parts": [_differences(column) for column in columns],
         "cached": _beyond_the_last(steps),
         "rewritten": [place for place, step in enumerate(steps) if step.rewritten],
-        "marks": [[mark.step, mark.kind, cut(mark.what, 320)] for mark in trace.marks],
+        "marks": [[mark.step, mark.kind, cut(mark.what, 480)] for mark in trace.marks],
         "peak": trace.peak,
     }
 

@@ -6,7 +6,7 @@ from html import escape
 from typing import TypeAlias
 from unicodedata import category
 
-__all__ = ["Attribute", "Child", "Markup", "cut", "element", "join", "name"]
+__all__ = ["Attribute", "Child", "Markup", "cut", "cut_within", "element", "join", "name"]
 
 
 class Markup(str):
@@ -41,10 +41,16 @@ def cut(text: str, most: int = 120) -> str:
     return line if len(line) <= most and len(text) <= 4 * most else f"{line[: most - 1].rstrip()}…"
 
 
+def cut_within(text: str, most: int) -> str:
+    """Return *text* as `cut` does, but with its end: names of one family differ there."""
+    line = cut(text, 4 * most)
+    return line if len(line) <= most else f"{line[: most // 3].rstrip()}…{line[most // 3 + 1 - most :].lstrip()}"
+
+
 def name(text: str, most: int = 120) -> Markup:
     """Return a name that came from outside: cut, and apart from the direction of the text around it."""
     whole = cut(text, 400)
-    return element("bdi", cut(text, most) or "(no name)", title=None if len(whole) <= most else whole)
+    return element("bdi", cut_within(text, most) or "(no name)", title=None if len(whole) <= most else whole)
 
 
 def _attribute(key: str, value: Attribute) -> str:

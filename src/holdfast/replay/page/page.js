@@ -8,6 +8,7 @@
     reduction: "M-5 3h10l-5 10z",
     failure: "M-4 3l8 9M4 3l-8 9",
   };
+  const KINDS = Object.keys(GLYPHS);
   const NEAR = 6;
   const data = JSON.parse(document.getElementById("data").textContent);
   const charts = [...document.querySelectorAll("figure.chart")];
@@ -88,15 +89,26 @@
     chart.querySelector(".calls .last").textContent = exact(scale.calls);
     const group = chart.querySelector(".window-group");
     if (!group) return;
-    const y = `${height(scale.window) / 10}%`;
+    const isShown = scale.window <= scale.top;
+    const y = isShown ? `${height(scale.window) / 10}%` : "0%";
+    const told = `window ${exact(scale.window)}`;
     const [dashes, label] = group.children;
+    dashes.setAttribute("x2", isShown ? "100%" : "0%");
     dashes.setAttribute("y1", y);
     dashes.setAttribute("y2", y);
     label.setAttribute("y", y);
+    label.setAttribute("dy", isShown ? "-.45em" : "1.1em");
+    label.textContent = isShown ? told : `↑ ${told}`;
+  }
+
+  function drawBeyond(chart, trace) {
+    const peak = trace.steps.length ? trace.steps[trace.peak].tokens : 0;
+    chart.querySelector(".beyond").textContent = peak > scale.top ? `↑ ${exact(peak)}` : "";
   }
 
   function drawMarks(chart, trace) {
-    const glyphs = trace.marks.map(({ step, kind, what }) => {
+    const painted = [...trace.marks].sort((one, other) => KINDS.indexOf(one.kind) - KINDS.indexOf(other.kind));
+    const glyphs = painted.map(({ step, kind, what }) => {
       const path = made("path", { d: GLYPHS[kind], class: `mark ${kind}` }, made("title", {}, what));
       return made("svg", { x: across(step) }, path);
     });
@@ -136,7 +148,8 @@
   function choose() {
     const recording = data.recordings[Number(select.value)];
     near.parentElement.hidden = !recording.near;
-    scale = { ...recording, ...(near.checked ? recording.near : null) };
+    near.parentElement.querySelector("span").textContent = recording.near ? `zoom to ${recording.near.to}` : "";
+    scale = { ...recording, ...((near.checked && recording.near) || recording.whole) };
     traces = scale.series.map(decoded);
     charts.forEach((chart, place) => {
       const trace = traces[place];
@@ -147,9 +160,15 @@
       drawAreas(chart, trace);
       drawOverflow(chart, trace);
       drawScale(chart);
+      drawBeyond(chart, trace);
       drawMarks(chart, trace);
     });
     rest();
+  }
+
+  function chooseAnother() {
+    near.checked = Boolean(data.recordings[Number(select.value)].near?.first);
+    choose();
   }
 
   // A mark is narrower than a finger, and a call often narrower than a pixel: near a mark, the mark is meant.
@@ -189,6 +208,7 @@
     frame.setAttribute("role", "slider");
     frame.setAttribute("aria-label", `Calls under ${chart.querySelector("h3").textContent}`);
     frame.setAttribute("aria-valuemin", 1);
+    frame.setAttribute("aria-describedby", "keys");
     frame.addEventListener("pointermove", (event) => show(pointed(event, chart, traces[number])));
     frame.addEventListener("pointerdown", (event) => show(pointed(event, chart, traces[number])));
     frame.addEventListener("pointerleave", (event) => event.pointerType === "mouse" && rest());
@@ -199,22 +219,27 @@
   function letChoose() {
     select.hidden = data.recordings.length < 2;
     document.getElementById("still").hidden = !select.hidden;
-    document.getElementById("keys").hidden = false;
-    select.addEventListener("change", choose);
+    for (const id of ["keys", "left-out"]) document.getElementById(id)?.removeAttribute("hidden");
+    select.addEventListener("change", chooseAnother);
     near.addEventListener("change", choose);
     charts.forEach(listen);
     // Also at first: a browser that goes back to the page may have kept the choice.
-    choose();
+    chooseAnother();
   }
 
   function letSwitchTheme() {
     const button = document.getElementById("theme");
     const root = document.documentElement;
-    let dark = matchMedia("(prefers-color-scheme: dark)").matches;
+    const system = matchMedia("(prefers-color-scheme: dark)");
+    let dark = system.matches;
     const label = () => (button.textContent = dark ? "Light" : "Dark");
     button.addEventListener("click", () => {
       dark = !dark;
       root.style.colorScheme = dark ? "dark" : "light";
+      label();
+    });
+    system.addEventListener("change", () => {
+      if (!root.style.colorScheme) dark = system.matches;
       label();
     });
     label();

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from holdfast.replay.page.chart import chart, legend
 from holdfast.replay.page.figures import counted, exact
 from holdfast.replay.page.island import Shown
-from holdfast.replay.page.markup import Markup, cut, element, name
+from holdfast.replay.page.markup import Markup, cut_within, element, name
 from holdfast.replay.page.report import Report
 
 __all__ = ["pictures"]
@@ -22,24 +22,24 @@ def pictures(report: Report, shown: Sequence[Shown]) -> Iterator[Markup]:
         return
     first = shown[0]
     drawn = zip(first.recording.under, first.traces, strict=True)
+    scale = first.scale_at_first
     yield _choice(report, shown)
     yield legend(report)
-    yield element(
-        "div", *(chart(report, place, *each, first.scale) for place, each in enumerate(drawn)), class_="charts"
-    )
+    yield element("div", *(chart(report, place, *each, scale) for place, each in enumerate(drawn)), class_="charts")
     yield element("p", _KEYS, id="keys", hidden=True, class_="lead")
 
 
 def _choice(report: Report, shown: Sequence[Shown]) -> Markup:
     """Return what page.js brings to life, and until then the name of the recording that is drawn."""
     options = [element("option", _option(each, report), value=place) for place, each in enumerate(shown)]
-    box = element("input", type="checkbox", id="near", autocomplete="off")
+    zoom = shown[0].zoom
+    box = element("input", type="checkbox", id="near", autocomplete="off", checked=zoom is not None and zoom.at_first)
     return element(
         "p",
         element("label", "Recording", for_="recording"),
         element("select", *options, id="recording", hidden=True),
         element("span", name(shown[0].recording.name, 100), id="still"),
-        element("label", box, " zoom to the window", class_="zoom", hidden=True),
+        element("label", box, " ", element("span"), class_="zoom", hidden=True),
         _left_out(len(shown), len(report.recordings)),
         class_="choice",
     )
@@ -48,10 +48,11 @@ def _choice(report: Report, shown: Sequence[Shown]) -> Markup:
 def _option(shown: Shown, report: Report) -> str:
     recording = shown.recording
     peak = exact(recording.under[report.baseline].peak)
-    return f"{cut(recording.name, 70) or '(no name)'} · {counted(recording.calls, 'call')}, peak {peak}"
+    return f"{cut_within(recording.name, 60) or '(no name)'} · {counted(recording.calls, 'call')}, peak {peak}"
 
 
 def _left_out(shown: int, recordings: int) -> Markup | None:
     if shown == recordings:
         return None
-    return element("small", f"the {shown} largest of {exact(recordings)} recordings; all of them are in --json")
+    told = f"the {shown} largest of {exact(recordings)} recordings; all of them are in --json"
+    return element("small", told, id="left-out", hidden=True)

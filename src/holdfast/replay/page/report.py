@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from holdfast.replay.page.markup import cut
+
 __all__ = ["Event", "Item", "Policy", "Recording", "Report", "Request", "Series", "Totals", "Unread", "read_report"]
 
 _PARTS = ("system", "tools", "user", "assistant", "tool results", "summaries")
@@ -163,7 +165,7 @@ class Report:
 
 def read_report(given: Mapping[str, Any]) -> Report:
     """Return the values in *given*, a report as JSON has it."""
-    parts = tuple(map(_text, _list(given.get("parts")))) or _PARTS
+    parts = tuple(cut(_text(part), 40) for part in _list(given.get("parts"))) or _PARTS
     policies = tuple(_policy(each) for each in _mappings(given.get("policies")))
     recordings = tuple(_recording(each, len(policies), len(parts)) for each in _mappings(given.get("recordings")))
     return Report(

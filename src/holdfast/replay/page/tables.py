@@ -36,20 +36,18 @@ def unread_files(unread: Sequence[Unread]) -> Markup:
 def _items(items: Sequence[Item], policies: Sequence[Policy]) -> Markup:
     names = [element("th", name(policy.name, 40), scope="col", class_="number") for policy in policies]
     left = element("th", "left in the window under", scope="colgroup", colspan=len(policies), class_="number")
-    spans = [element("th", each, scope="col", rowspan=2) for each in ("what", "kind", "recording")]
+    what = element("th", "what", scope="col", rowspan=2)
     tokens = element("th", "tokens", scope="col", rowspan=2, class_="number")
-    head = element("thead", element("tr", *spans, tokens, left), element("tr", *names))
+    head = element("thead", element("tr", what, tokens, left), element("tr", *names))
     table = element("table", head, element("tbody", *map(_item, items)), class_="list")
     return _scroll(table, "Largest items")
 
 
 def _item(item: Item) -> Markup:
-    place = element("small", f"message {exact(item.message)}")
+    place = element("small", name(item.kind, 24), f", message {exact(item.message)} of ", name(item.recording, 48))
     return element(
         "tr",
-        element("th", name(item.what, 80), scope="row"),
-        element("td", name(item.kind, 24), class_="kind"),
-        element("td", name(item.recording, 48), " ", place),
+        element("th", name(item.what, 80), " ", place, scope="row"),
         element("td", amount(item.tokens), class_="number"),
         *(_left(tokens, item.tokens) for tokens in item.left),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -12,12 +12,16 @@ from holdfast.replay.page.figures import counted, exact
 from holdfast.replay.page.markup import cut
 from holdfast.replay.page.report import Event, Recording, Request, Series
 
-__all__ = ["KINDS", "MOST_STEPS", "Mark", "Scale", "Step", "Trace", "near_scale_of", "scale_of", "trace_of"]
+__all__ = ["KINDS", "MOST_STEPS", "Mark", "Scale", "Step", "Trace", "Zoom", "scale_of", "trace_of", "zoom_of"]
 
 MOST_STEPS = 600
 # The last of them that a mark stands for gives it its shape.
 KINDS = ("offload", "reduction", "failure")
-_TOLD, _WHAT = 2, 90
+_TOLD, _WHAT, _FAILURE = 2, 90, 300
+# How much closer a zoom has to come to be offered, and to be there at first.
+_OFFERED, _AT_FIRST = 1.5, 3
+# How far above the window a picture goes on that shows no more.
+_ABOVE = 1.15
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,15 @@ class Scale:
     def height(self, tokens: int) -> int:
         """Return how far below the upper edge *tokens* end, in thousandths of the picture."""
         return 1000 - math.floor(1000 * tokens / self.top + 0.5)
+
+
+@dataclass(frozen=True)
+class Zoom:
+    """A scale that comes closer, what it is closer *to*, and whether a picture begins with it."""
+
+    scale: Scale
+    to: str
+    at_first: bool
 
 
 @dataclass(frozen=True)
@@ -74,15 +87,20 @@ def scale_of(recording: Recording, window: int) -> Scale:
     return _scale_up_to(max(window, 1, *(series.peak for series in recording.under)), recording)
 
 
-def near_scale_of(recording: Recording, window: int) -> Scale | None:
-    """Return the scale that shows what is within the window at its best; None if that is no closer."""
+def zoom_of(recording: Recording, window: int) -> Zoom | None:
+    """Return the scale that shows the smaller of window and highest request at its best; None if it is no closer."""
     highest = max((series.peak for series in recording.under), default=0)
-    return _scale_up_to(window, recording) if 0 < window < 0.7 * highest else None
+    near, far = sorted((window, highest))
+    if near <= 0 or far < _OFFERED * near:
+        return None
+    is_crossed = window < highest
+    top = round(near * _ABOVE) if is_crossed else near
+    return Zoom(_scale_up_to(top, recording), "the window" if is_crossed else "the requests", far > _AT_FIRST * near)
 
 
 def trace_of(series: Series, scale: Scale) -> Trace:
     """Return the steps and the marks of *series*."""
-    return Trace(tuple(_steps(series.requests, scale)), tuple(_marks(series.events, scale)))
+    return Trace(tuple(_steps(series.requests, scale)), tuple(_marks(series, scale)))
 
 
 def _scale_up_to(highest: int, recording: Recording) -> Scale:
@@ -105,12 +123,15 @@ def _steps(requests: Sequence[Request], scale: Scale) -> Iterator[Step]:
         yield Step(call + 1, request, any(each.rewritten for _, each in together))
 
 
-def _marks(events: Iterable[Event], scale: Scale) -> Iterator[Mark]:
-    for step, group in groupby(events, key=lambda event: scale.step_of(event.request)):
+def _marks(series: Series, scale: Scale) -> Iterator[Mark]:
+    def moment(event: Event) -> tuple[int, bool]:
+        return scale.step_of(event.request), event.request >= len(series.requests) and event.kind != "failure"
+
+    for (step, is_after), group in groupby(series.events, key=moment):
         together = list(group)
         kinds = {event.kind for event in together}
         kind = next((each for each in reversed(KINDS) if each in kinds), KINDS[0])
-        yield Mark(step, kind, _told(together))
+        yield Mark(step, kind, f"after the last call: {_told(together)}" if is_after else _told(together))
 
 
 def _told(events: Sequence[Event]) -> str:
@@ -124,4 +145,5 @@ def _told(events: Sequence[Event]) -> str:
 
 def _sentence(event: Event) -> str:
     less = f", {exact(event.tokens)} tokens less" if event.tokens else ""
-    return f"{cut(event.kind, 20)}: {cut(event.what, _WHAT)}{less}"
+    longest = _FAILURE if event.kind == "failure" else _WHAT
+    return f"{cut(event.kind, 20)}: {cut(event.what, longest)}{less}"

@@ -11,6 +11,9 @@ __all__ = ["verdicts"]
 
 _GOOD, _BAD, _EVEN = "good", "bad", "even"
 _SIGNS = {_GOOD: "✓", _BAD: "✕", _EVEN: "•"}
+_UNPAID = "nothing more is sent or paid from there on"
+# From here on, a factor says more than a percentage.
+_MANY_TIMES = 10
 _SPOKEN = {_GOOD: "good: ", _BAD: "bad: ", _EVEN: ""}
 
 
@@ -47,16 +50,23 @@ def _minis(totals: Totals, report: Report) -> list[Markup]:
 
 
 def _headline(totals: Totals, base: Policy | None) -> Markup:
+    if failed := totals.count("failed"):
+        # A run that ended early is no bargain.
+        return _big(exact(failed), f"{'recording' if failed == 1 else 'recordings'} ended early", _BAD, _UNPAID)
     if base is None:
-        return _big(money(totals.to_pay), "to pay", "", "with prompt caching")
+        return _big(money(totals.to_pay), "to pay", "", f"with prompt caching{_if_taken(totals)}")
     now, before = totals.to_pay, base.totals.to_pay
-    against = join(money(now), " instead of ", money(before))
+    against = join(money(now), " instead of ", money(before), _if_taken(base.totals))
     if before <= 0 or dollars(now) == dollars(before):
         return _big("as much", "to pay", _EVEN, against)
+    if now >= _MANY_TIMES * before:
+        return _big(f"{exact(now / before)} times", "as much to pay", _BAD, against)
     share, _, direction = change(now, before).rpartition(" ")
-    # A run that ended early is no bargain.
-    kind = _EVEN if totals.count("failed") else _GOOD if now < before else _BAD
-    return _big(share, f"{direction} to pay", kind, against)
+    return _big(share, f"{direction} to pay", _GOOD if now < before else _BAD, against)
+
+
+def _if_taken(totals: Totals) -> str:
+    return ", if no request were refused" if totals.count("overflows") else ""
 
 
 def _big(figure: Child, unit: str, kind: str, below: Child) -> Markup:
@@ -69,12 +79,7 @@ def _big(figure: Child, unit: str, kind: str, below: Child) -> Markup:
 
 
 def _lines(totals: Totals, base: Policy | None) -> list[Markup]:
-    lines = [_overflows(totals, base), _values(totals)]
-    if failed := totals.count("failed"):
-        lines.append(
-            _line(_BAD, f"{counted(failed, 'recording')} ended early: nothing more is sent or paid from there on")
-        )
-    return lines
+    return [_overflows(totals, base), _values(totals)]
 
 
 def _overflows(totals: Totals, base: Policy | None) -> Markup:
@@ -92,7 +97,7 @@ def _values(totals: Totals) -> Markup:
         return _line(_EVEN, "no values to ask about")
     told = f"{percent(values - lost, values)} of {counted(values, 'value')} at hand"
     if not lost:
-        return _line(_GOOD, told)
+        return _line(_EVEN, told + _if_taken(totals)) if totals.count("overflows") else _line(_GOOD, told)
     back = totals.count("second_lookup")
     brings = f"; a second look-up brings {'all of them' if back >= lost else short(back)} back" if back else ""
     return _line(_EVEN if back >= lost else _BAD, f"{told}, {short(lost)} lost{brings}")
