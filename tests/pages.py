@@ -88,7 +88,7 @@ class Life:
             "summarised": 40 * reductions if self.policy == "summarize" else 0,
             "shortened": 3 * reductions,
             "values": {"kept": values - lookup - lost, "lookup": lookup, "lost": lost},
-            "second_lookup": lost,
+            "further": lost,
             "failed": 0,
         }
 

@@ -323,6 +323,62 @@ def test_many_results_of_no_call_are_told_together(file):
     assert found.messages == tuple(SHORT)
 
 
+def grown(*counts: int, tag: str = "") -> list[Any]:
+    """A conversation at several moments, each of which ends with an answer."""
+    said = [
+        {"role": role, "content": f"{tag}{number}"} for number in range(max(counts)) for role in ("user", "assistant")
+    ]
+    return [said[: 2 * count] for count in counts]
+
+
+def test_of_a_log_of_requests_each_conversation_is_read_once_and_whole(file):
+    one, other = grown(1, 2, 3, tag="a"), grown(1, 2, tag="b")
+    requests = [{"messages": said} for said in (one[0], other[0], one[1], one[2], other[1])]
+    found = read(written(file, lines(*requests)))
+    assert [list(each.messages) for each in found] == [one[2], other[1]]
+
+
+def test_an_answer_that_a_program_wrote_down_in_other_words_goes_on_all_the_same(file):
+    [first, second] = grown(1, 2)
+    answer = {**first[-1], "refusal": None, "annotations": []}
+    logged = {"request": {"messages": first[:-1]}, "response": {"choices": [{"message": answer}]}}
+    found = read(written(file, lines(logged, {"messages": second})))
+    assert [len(each.messages) for each in found] == [4]
+
+
+def test_conversations_that_only_begin_alike_are_two(file):
+    [said] = grown(2)
+    other = [*said[:-1], {"role": "assistant", "content": "other"}]
+    for pair in ((said, other), (said, said)):
+        assert len(read(written(file, lines(*({"messages": each} for each in pair))))) == 2
+
+
+ANSWERS = {
+    "beside the messages": {"messages": SHORT[:1], "response": {"choices": [{"message": SHORT[1]}]}},
+    "as the output": {"input": {"messages": SHORT[:1]}, "output": SHORT[1]},
+    "in an invocation log": {
+        "schemaType": "ModelInvocationLog",
+        "input": {"inputBodyJson": {"messages": [{"role": "user", "content": [{"text": "Hello."}]}]}},
+        "output": {"outputBodyJson": {"output": {"message": {"role": "assistant", "content": [{"text": "Hello!"}]}}}},
+    },
+}
+
+
+@pytest.mark.parametrize("logged", ANSWERS.values(), ids=ANSWERS)
+def test_the_answer_that_was_logged_with_a_request_is_read(logged, file):
+    [found] = read(written(file, json.dumps(logged)))
+    assert [message["role"] for message in found.messages] == ["user", "assistant"]
+
+
+def test_what_is_given_twice_is_read_once(file):
+    written(file, json.dumps(SHORT))
+    link = file.with_name("link")
+    link.symlink_to(file)
+    paths = [file, file.parent / "." / file.name, link]
+    assert len(list(read_recordings(paths))) == 1
+    assert size_of(paths) == file.stat().st_size
+
+
 def test_a_file_that_is_not_there_is_told(tmp_path):
     assert told(tmp_path / "gone") == ": it cannot be read: no such file or directory"
     assert told("a\0b") == "a\\x00b: it cannot be read: no file can have this name"

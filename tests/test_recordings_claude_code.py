@@ -120,6 +120,24 @@ def test_the_parts_of_an_answer_are_one_message(read):
     assert found == read(plain(), format="claude-code")[0]
 
 
+def test_what_a_user_said_while_the_agent_was_at_work_is_read(read):
+    session = Session()
+    session.user("Go.")
+    session.says("a-1", call("t-1"))
+    session.result("t-1")
+    session.put("attachment", attachment={"type": "queued_command", "prompt": "And order 4411."})
+    session.put("attachment", attachment={"type": "todo_reminder", "content": []})
+    session.says("a-2", text("Done."))
+    (found,) = read(session)
+    assert said(found)[2] == ("u", ["t-1", "And order 4411."])
+
+
+def test_entries_that_were_written_again_cut_nothing_off(read):
+    session = plain()
+    (found,) = read([*session.lines, *session.lines[2:4]])
+    assert said(found) == PLAIN
+
+
 def test_results_that_come_between_the_parts_begin_the_next_message(read):
     session = Session()
     session.user("Go.")

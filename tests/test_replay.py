@@ -357,6 +357,38 @@ def test_an_interrupt_that_comes_while_processes_begin_is_not_lost():
     assert multiprocessing.active_children() == []
 
 
+PROGRAM = """
+import asyncio
+from holdfast.recordings import Recording
+from holdfast.replay import Replay, policies_from
+
+said = ({"role": "user", "content": "a"}, {"role": "assistant", "content": "b"})
+runs = [Recording(name, "openai", "openai", said) for name in "abcd"]
+"""
+
+
+@pytest.mark.extended
+def test_where_an_event_loop_runs_it_comes_to_the_same(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        f"{PROGRAM}\nreplay = Replay(policies=policies_from(['auto']))\n"
+        "async def main():\n    return replay.one(runs[0])\n"
+        "print(asyncio.run(main()) == replay.one(runs[0]))\n"
+    )
+    ended = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "True\n", "")
+
+
+@pytest.mark.extended
+def test_a_program_without_a_guard_is_told_what_it_lacks(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(f"{PROGRAM}\nlist(Replay(policies=policies_from(['none']), workers=2).all(runs))\n")
+    ended = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 1
+    assert "HoldfastError: a process of the replay could not begin" in ended.stderr
+    assert 'below `if __name__ == "__main__":`' in ended.stderr
+
+
 @pytest.mark.extended
 def test_results_come_in_the_order_of_the_recordings_however_many_processes():
     given = some(20)

@@ -202,12 +202,23 @@ def rows_of(prefix: str) -> str:
     return "\n".join(f"{number * 7919 % 100_003:06d} {prefix}{number:05d}" for number in range(4_000))
 
 
-def test_a_value_behind_a_reference_in_view_is_one_look_up_away():
+@pytest.mark.parametrize(("value", "lookup", "further"), [("zq00100", 1, 0), ("zq02000", 0, 1)])
+def test_a_value_on_a_page_behind_a_reference_in_view_is_one_look_up_away_and_on_no_page_further_off(
+    value, lookup, further
+):
     # No words lead to it: a search finds nothing, and the reference is all there is.
-    messages = chat([rows_of("zq"), *[FILLER] * 6], last=called(99, "send", value="zq02000"))
+    messages = chat([rows_of("zq"), *[FILLER] * 6], last=called(99, "send", value=value))
     messages[-1]["content"] = ""
     counts = outcome_of(messages, "auto").counts
-    assert (counts.offloaded, counts.lookup, counts.lost) == (1, 1, 0)
+    assert (counts.offloaded, counts.lookup, counts.lost, counts.further) == (1, lookup, further, further)
+
+
+def test_a_value_is_not_looked_for_by_others_that_were_seen_as_long_ago():
+    [use, other] = uses(
+        [*chat(["ORD-4411 USR-7731", *[FILLER] * 6]), called(99, "send", order="ORD-4411", to="USR-7731")]
+    )
+    assert {use.value, other.value} == {"ORD-4411", "USR-7731"}
+    assert not any(value in query for value in ("ORD-4411", "USR-7731") for query in (use.query, other.query))
 
 
 def test_a_look_up_is_one_more_request_behind_the_one_that_lacked_the_value():
@@ -226,7 +237,7 @@ def test_looking_for_values_changes_nothing_of_the_conversation():
 def test_what_a_bounded_storage_forgot_is_lost():
     bounded = {"strategy": "auto", "offload_storage": {"kind": "file", "evict": {"max_entries": 1}}}
     results = [rows_of("zq"), rows_of("yp"), *[FILLER] * 6]
-    messages = chat(results, last=called(99, "send", value="zq02000"))
+    messages = chat(results, last=called(99, "send", value="zq00100"))
     assert outcome_of(messages, "auto").counts.lookup == 1
     assert outcome_of(messages, Policy("bounded", bounded)).counts.lost == 1
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import date
 from pathlib import Path
@@ -13,7 +14,15 @@ from typing import Any
 import click
 import yaml
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    SpinnerColumn,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from holdfast.cli.replay_tables import print_candidates, print_policies
 from holdfast.cli.terminal import complain, failures_told, printable, say
@@ -123,7 +132,7 @@ def replay(names: Sequence[str], html: Path | None, data: Path | None, files: Se
     FILE is JSON or JSONL, also gzipped, or a folder: messages of OpenAI, Anthropic or Converse, sessions of Strands,
     session files of Claude Code. No model is called, and nothing is written but what --html and --json name.
     """
-    _check_places(html, data)
+    _check_places(files, html, data)
     with failures_told():
         results, replayed = _replayed(files, policies_from(tuple(names)), **options)
         report = report_of(results, replayed, options["prices"], made=date.today().isoformat())
@@ -147,11 +156,13 @@ def recommend(save: Path | None, files: Sequence[Path], prices: Prices, **option
     It loses nothing if no request is above the window, and all values that the agent used again were in the window or
     one look-up away. The figures of all policies are shown, the cheapest first.
     """
-    _check_places(save)
+    _check_places(files, save)
     with failures_told():
         results, _ = _replayed(files, GRID, prices=prices, **options)
         found = recommended([result for result in results if isinstance(result, Replayed)], GRID, prices)
     print_candidates(found)
+    for line in () if found.chosen.fits else _early_ends(results, found.chosen.policy.name):
+        complain(line)
     say(f"{found.chosen.policy.name}: {found.why}", bold=True)
     lines = _as_yaml(found.chosen.policy)
     for line in lines:
@@ -172,7 +183,8 @@ def _replayed(
     jobs: int | None,
     prices: Prices,
 ) -> tuple[list[Result], Replay]:
-    """Return what became of all recordings. What cannot be read is told at once."""
+    """Return what became of all recordings. What cannot be read is told at once. ``-`` is the standard input."""
+    files = [Path("/dev/stdin") if str(file) == "-" else file for file in files]
     running = Replay(policies=policies, window=window, exact=exact, workers=jobs or os.cpu_count() or 1)
     results: list[Result] = []
     with _Reading(files, form) as reading:
@@ -192,8 +204,15 @@ class _Reading:
         self._form = form
         self._read = 0
         self._reached: list[int] = []
+        self._faults: Counter[str] = Counter()
         console = Console(stderr=True)
-        columns = (TextColumn("replaying"), BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[recordings]}"))
+        columns = (
+            SpinnerColumn(),
+            TextColumn("replaying"),
+            BarColumn(),
+            TaskProgressColumn(),
+            TextColumn("{task.fields[recordings]}"),
+        )
         times = (TimeElapsedColumn(), TimeRemainingColumn())
         self._progress = Progress(*columns, *times, console=console, transient=True, disable=not sys.stderr.isatty())
         self._task = self._progress.add_task("", total=max(size_of(files), 1), recordings="")
@@ -205,6 +224,7 @@ class _Reading:
 
     def __exit__(self, *_: object) -> None:
         self._progress.stop()
+        self._tell_of_more()
 
     def recordings(self) -> Iterator[Recording | Unreadable]:
         """Yield what is in the files, and remember how far each is from their beginning."""
@@ -213,34 +233,50 @@ class _Reading:
             yield recording
 
     def done(self, result: Result) -> None:
-        """Take in that the next one is done with."""
+        """Take in that the next one is done with. Of a file with very many faults, the first are told."""
         if isinstance(result, Unreadable):
-            complain(f"Error: {result}")
+            self._tell(result)
         self._done += 1
         reached = self._reached[self._done - 1]
         self._progress.update(self._task, completed=reached, recordings=f"{self._done:,} done")
+
+    def _tell(self, unreadable: Unreadable) -> None:
+        self._faults[unreadable.file] += 1
+        if self._faults[unreadable.file] <= _MOST_LINES:
+            complain(f"Error: {unreadable}")
+
+    def _tell_of_more(self) -> None:
+        for file, count in self._faults.items():
+            if count > _MOST_LINES:
+                complain(f"Error: {file}: and {count - _MOST_LINES:,} more")
 
     def _count(self, read: int) -> None:
         self._read += read
 
 
-def _early_ends(results: Sequence[Result]) -> list[str]:
-    """Return a line for each run that ended early, and why; of many, for the first."""
+def _early_ends(results: Sequence[Result], policy: str | None = None) -> list[str]:
+    """Return a line for each run that ended early, under one policy or any, and why; of many, for the first."""
     outcomes = [(each.name, outcome) for each in results if isinstance(each, Replayed) for outcome in each.outcomes]
     lines = [
         f"Warning: {name} under {outcome.policy} ended early, at request {len(outcome.requests) + 1}: {outcome.failure}"
         for name, outcome in outcomes
-        if outcome.failure
+        if outcome.failure and policy in (None, outcome.policy)
     ]
     more = [f"Warning: and {len(lines) - _MOST_LINES:,} more"] if len(lines) > _MOST_LINES else []
     return lines[:_MOST_LINES] + more
 
 
-def _check_places(*places: Path | None) -> None:
-    """Refuse a place that nothing can be written to before the work, not after it."""
+def _check_places(files: Sequence[Path], *places: Path | None) -> None:
+    """Refuse a place that nothing can be written to, or that holds a recording, before the work, not after it."""
+    taken = {str(file.resolve()): "it is one of the recordings" for file in files}
     for place in places:
-        if place is not None and str(place) != "-" and not place.absolute().parent.is_dir():
+        if place is None or str(place) == "-":
+            continue
+        if not place.absolute().parent.is_dir():
             raise click.UsageError(printable(f"{place} cannot be written: there is no folder {place.parent}"))
+        if reason := taken.get(str(place.resolve())):
+            raise click.UsageError(printable(f"{place} cannot be written: {reason}"))
+        taken[str(place.resolve())] = "another option names it, too"
 
 
 def _write(report: Report, html: Path | None, data: Path | None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from rich.box import SIMPLE_HEAD
@@ -20,6 +20,7 @@ _WIDEST = 1_000
 _PLAIN = str.maketrans("…─▸–", ".->-")
 
 _Totals: TypeAlias = Mapping[str, Any]
+_Policy: TypeAlias = Mapping[str, Any]
 
 
 def print_policies(report: Report) -> None:
@@ -28,14 +29,17 @@ def print_policies(report: Report) -> None:
     as_of = f" as of {prices['as_of']}" if prices["as_of"] else ""
     say(f"{_counted(len(report['recordings']), 'recording')}, window of {report['window']:,} tokens")
     say(_unmanaged(report["unmanaged"]))
-    _print(_policies(report))
+    for policies in _that_fit(report["policies"]):
+        _print(_policies(policies))
     say(f"{report['tokens']} tokens, {prices['name']}{as_of}")
+    if early := [policy["name"] for policy in report["policies"] if policy["totals"]["failed"]]:
+        say(f"ended early, so that less was sent than by others: {', '.join(early)}")
 
 
 def print_candidates(recommendation: Recommendation) -> None:
     """Print the policies that were tried, one in each row, the cheapest first."""
     _print(_candidates(recommendation))
-    say("look-ups are in the bill; values are kept in the window, found by one look-up, or lost")
+    say("look-ups and summaries are in the bill; values are kept in the window, found by one look-up, or lost to it")
 
 
 def _print(table: Table) -> None:
@@ -44,21 +48,35 @@ def _print(table: Table) -> None:
     console = Console(markup=False, highlight=False, emoji=False)
     options = console.options
     if not console.is_terminal:
-        widest = Measurement.get(console, options.update(max_width=_WIDEST), table).maximum
-        options = options.update(width=max(console.width, widest))
+        options = options.update(width=max(console.width, _width(console, table)))
     for line in console.render_lines(table, options, pad=False):
         text = "".join(segment.text for segment in line).rstrip()
         is_bold = any(segment.style is not None and segment.style.bold for segment in line)
         say(text.translate(_PLAIN) if options.ascii_only else text, bold=is_bold)
 
 
-def _policies(report: Report) -> Table:
+def _that_fit(policies: Sequence[_Policy]) -> Iterator[Sequence[_Policy]]:
+    """Yield policies as many at once as a terminal has room for: broken figures are hard to read."""
+    console = Console()
+    while policies:
+        count = len(policies)
+        while count > 1 and console.is_terminal and _width(console, _policies(policies[:count])) > console.width:
+            count -= 1
+        yield policies[:count]
+        policies = policies[count:]
+
+
+def _width(console: Console, table: Table) -> int:
+    return Measurement.get(console, console.options.update(max_width=_WIDEST), table).maximum
+
+
+def _policies(policies: Sequence[_Policy]) -> Table:
     table = Table(box=SIMPLE_HEAD)
     table.add_column("", no_wrap=True)
-    for policy in report["policies"]:
+    for policy in policies:
         table.add_column(printable(policy["name"]), justify="right", overflow="fold")
     for label, figure in _ROWS:
-        table.add_row(label, *(figure(policy["totals"]) for policy in report["policies"]))
+        table.add_row(label, *(figure(policy["totals"]) for policy in policies))
     return table
 
 
@@ -126,7 +144,7 @@ _ROWS: tuple[tuple[str, Callable[[_Totals], str]], ...] = (
     ("values in the window", _values("kept")),
     ("… one look-up away", _values("lookup")),
     ("… lost", _values("lost")),
-    ("… of them, two away", _number("second_lookup")),
+    ("… of them, further off", _number("further")),
     ("runs that ended early", _number("failed")),
 )
 
@@ -139,4 +157,5 @@ _COLUMNS: dict[str, Callable[[Candidate], str]] = {
     "kept": lambda each: f"{each.counts.kept:,}",
     "found": lambda each: f"{each.counts.lookup:,}",
     "lost": lambda each: f"{each.counts.lost:,}",
+    "of them further off": lambda each: f"{each.counts.further:,}",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 from holdfast.recordings.values import quoted
@@ -12,6 +13,8 @@ __all__ = ["answer_in", "dialect_beside", "joined_prompt", "model_in", "name_in"
 _PROMPTS = ("system", "system_prompt")
 _TOOLS = ("tools", "tool_specs", "functions")
 _MODELS = ("model", "modelId", "model_id")
+_RESPONSES = ("response", "output")
+_BODIES = ("body", "outputBodyJson")
 _NAMES = ("id", "name", "trace_id", "custom_id")
 
 
@@ -52,9 +55,8 @@ def name_in(value: dict[str, Any]) -> str:
 
 def answer_in(value: dict[str, Any]) -> list[Any]:
     """Return what the model answered to a request that was logged together with its response."""
-    response = value.get("response")
-    body = response.get("body", response) if isinstance(response, dict) else None
-    return [] if not isinstance(body, dict) else [answer for answer in _answers(body) if isinstance(answer, dict)][:1]
+    answers = (answer for body in _responses(value) for answer in _answers(body) if isinstance(answer, dict))
+    return list(islice(answers, 1))
 
 
 def dialect_beside(body: dict[str, Any]) -> str:
@@ -64,6 +66,12 @@ def dialect_beside(body: dict[str, Any]) -> str:
     if "toolConfig" in body or "inferenceConfig" in body:
         return "converse"
     return "openai"
+
+
+def _responses(value: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for response in (value[name] for name in _RESPONSES if isinstance(value.get(name), dict)):
+        bodies = (response.get(name) for name in _BODIES)
+        yield next((body for body in bodies if isinstance(body, dict)), response)
 
 
 def _answers(body: dict[str, Any]) -> Iterator[Any]:

@@ -87,6 +87,8 @@ def conversations_among(entries: Iterable[Entry]) -> Iterator[tuple[str, list[En
 
 
 def _message_in(given: dict[str, Any]) -> dict[str, Any] | None:
+    if given["type"] == "attachment":
+        return _queued_in(given.get("attachment"))
     message = given.get("message")
     if given["type"] not in _SPOKEN or not isinstance(message, dict) or any(given.get(flag) for flag in _NOT_SENT):
         return None
@@ -95,6 +97,14 @@ def _message_in(given: dict[str, Any]) -> dict[str, Any] | None:
         return None
     kept = {name: message[name] for name in ("id", "model") if name in message}
     return {**kept, "role": given["type"], "content": content}
+
+
+def _queued_in(attachment: Any) -> dict[str, Any] | None:
+    """Return what a user said while the agent was at work, which it was told with the next results."""
+    if not isinstance(attachment, dict) or attachment.get("type") != "queued_command":
+        return None
+    prompt = attachment.get("prompt")
+    return {"role": "user", "content": prompt} if isinstance(prompt, (str, list)) else None
 
 
 def _track_of(given: dict[str, Any]) -> str:
@@ -136,7 +146,8 @@ def _before(members: list[Entry], *, bridged: bool = True) -> dict[str, str | No
 def _branch(members: list[Entry]) -> list[Entry]:
     """Return the entries of the branch that the last message is on, in the order of the file."""
     before = _before(members)
-    at = next((entry.uuid for entry in reversed(members) if entry.message), None)
+    first = {entry.uuid: entry for entry in reversed(members)}
+    at = next((entry.uuid for entry in reversed(members) if entry.message and first[entry.uuid] is entry), None)
     on_it: set[str] = set()
     while at is not None and at not in on_it:
         on_it.add(at)

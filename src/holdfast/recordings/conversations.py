@@ -54,7 +54,7 @@ def recording_of(name: str, value: Any, format: str | None = None) -> Recording:
     body = {"messages": value} if isinstance(value, list) else body_of(value)
     if body is None:
         raise UnusableError("there are no messages in it")
-    spoken = body["messages"] + (answer_in(value) if isinstance(value, dict) and body is not value else [])
+    spoken = body["messages"] + (answer_in(value) if isinstance(value, dict) else [])
     prompts, messages = _parted(spoken)
     dialect = _dialect(messages, format, dialect_beside(body))
     wires = [_as_sent(dialect, message) for message in messages]

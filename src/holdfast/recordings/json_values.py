@@ -46,6 +46,8 @@ def parsed(text: bytes, line: int = 1) -> Any:
         raise UnusableError(f"not UTF-8: byte {error.start + 1} is 0x{text[error.start]:02x}", at) from None
     except json.JSONDecodeError as error:
         raise UnusableError(f"not JSON: {_in_words(error)}", line + error.lineno - 1) from None
+    except MemoryError:
+        raise UnusableError("more in it than memory holds", line) from None
     except RecursionError:
         raise UnusableError("nested too deeply", line) from None
     except UnusableError as error:

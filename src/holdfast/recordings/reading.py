@@ -13,6 +13,7 @@ from holdfast.errors import InvalidValueError
 from holdfast.recordings.claude_entries import Entry, conversations_among, entry_of
 from holdfast.recordings.claude_turns import recording_of_entries
 from holdfast.recordings.conversations import named, recording_of, recording_of_log, told_left_out
+from holdfast.recordings.growing import whole_conversations
 from holdfast.recordings.json_values import Placed, values_in
 from holdfast.recordings.shapes import CONVERSATION, ENTRY, LOGGED, MESSAGE, SNAPSHOT, WHAT, flat, kind_of, logged_in
 from holdfast.recordings.sources import Given, Source, checked_paths, disk_reason, sources
@@ -32,7 +33,7 @@ _OF_PROVIDERS = (CONVERSATION, MESSAGE)
 def read_recordings(
     paths: Given, *, format: str | None = None, on_read: Callable[[int], None] | None = None
 ) -> Iterator[Recording | Unreadable]:
-    """Yield what is in files and folders, in order, and hold no more than one conversation at a time.
+    """Yield what is in files and folders, in order, and hold no more than a few conversations at a time.
 
     Whatever is in a file, it costs an `Unreadable`, and the rest is read. *format*, one of `FORMATS`, is detected if it
     is None. *on_read* is told how many bytes of the files on disk were read since it was last called; in the end that
@@ -128,6 +129,10 @@ def _mismatch(kind: str, format: str | None) -> str:
 
 
 def _of_conversations(name: str, values: _Values, format: str | None) -> _Read:
+    return whole_conversations(_each_conversation(name, values, format))
+
+
+def _each_conversation(name: str, values: _Values, format: str | None) -> _Read:
     for value in values:
         try:
             yield value if isinstance(value, Unreadable) else _recording(name, value, format)

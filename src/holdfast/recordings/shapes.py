@@ -21,7 +21,7 @@ WHAT: Mapping[str, str] = {
 }
 """In words for people."""
 
-_WRAPPERS = ("request", "body", "params", "input", "conversation")
+_WRAPPERS = ("request", "body", "params", "input", "inputBodyJson", "conversation")
 _WRAPPED_AT_MOST = 3
 _OF_ENTRIES = ("uuid", "parentUuid", "sessionId", "session_id", "leafUuid", "messageId")
 _LOOKED_AT = 100

@@ -48,8 +48,18 @@ def checked_paths(paths: Given) -> list[str]:
 def sources(paths: Iterable[str]) -> Iterator[Source | Unreadable]:
     """Yield what there is to read, in order: of a folder its files, then its folders, each by name.
 
-    In a folder no symbolic link is followed. A path that is given may be one, or a pipe.
+    In a folder no symbolic link is followed. A path that is given may be one, or a pipe. What is given twice is read
+    once.
     """
+    seen: set[str] = set()
+    for source in _all_sources(paths):
+        real = os.path.realpath(source.name) if isinstance(source, Source) and source.size else ""
+        if real not in seen:
+            yield source
+        seen.update({real} - {""})
+
+
+def _all_sources(paths: Iterable[str]) -> Iterator[Source | Unreadable]:
     for path in paths:
         try:
             found = os.stat(path)

@@ -17,9 +17,9 @@ class Counts:
     """Figures of runs under one policy; ``+`` adds them up, and keeps the higher *peak*.
 
     *overflows* are requests above the window. Of *tokens*, *cached* are those that the request before began with too.
-    *kept* values were in the window, *lookup* ones one look-up away, and *lost* ones neither; *second_lookup* of these
-    come back with two. A look-up sends *lookup_cached* tokens again, and *lookup_fresh* new ones. *failed* runs ended
-    early.
+    *kept* values were in the window, *lookup* ones one look-up away, and *lost* ones neither; *further* of these
+    come back with more look-ups. A look-up sends *lookup_cached* tokens again, and *lookup_fresh* new ones. *failed*
+    runs ended early.
     """
 
     requests: int = 0
@@ -37,7 +37,7 @@ class Counts:
     kept: int = 0
     lookup: int = 0
     lost: int = 0
-    second_lookup: int = 0
+    further: int = 0
     lookup_cached: int = 0
     lookup_fresh: int = 0
     summary_input: int = 0

@@ -64,7 +64,7 @@ async def live(prepared: Prepared, policy: Policy, window: int) -> Outcome:
             if number in places:
                 arrived[places[number]] = prepared.tokens_of(agent.wires[-1])
     except (HoldfastError, _TooLongError) as error:
-        failure = f"{type(error).__name__}: {error}"[:_LONGEST_FAILURE]
+        failure = str(error)[:_LONGEST_FAILURE]
         agent.events[:] = [*_before(agent.events, len(agent.timeline)), Event(len(agent.timeline), "failure", failure)]
     counts = agent.counts + Counts.of_requests(agent.timeline, window) + _unreached(prepared, agent, failure)
     return Outcome(policy.name, tuple(agent.timeline), tuple(agent.events), counts, tuple(left.values()), failure)
@@ -87,6 +87,7 @@ class _Unmanaged:
         self._prepared = prepared
         recording = prepared.recording
         self.wires: list[Any] = []
+        self._sent = 0
         self.timeline = Timeline(prepared.parts.fixed(recording.system_prompt, recording.tool_specs))
         self.counts = Counts()
         self.events: list[Event] = []
@@ -95,7 +96,8 @@ class _Unmanaged:
         self.wires.append(self._prepared.recording.messages[number])
 
     async def answer(self, number: int) -> None:
-        self.timeline.add([self._prepared.parts.of(wire) for wire in self.wires])
+        self.timeline.go_on([self._prepared.parts.of(wire) for wire in self.wires[self._sent :]])
+        self._sent = len(self.wires)
         self.counts += Counts(kept=len(self._prepared.uses_at(number)))
         self.wires.append(self._prepared.recording.messages[number])
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from holdfast.agent_tools import AgentTool
 from holdfast.errors import HoldfastError
@@ -10,11 +12,13 @@ from holdfast.hooks import Conversation
 from holdfast.manager import ContextManager
 from holdfast.replay.counts import Counts
 from holdfast.replay.timeline import Request
-from holdfast.replay.values import Use, holds
+from holdfast.replay.values import MASK, Use, holds
 
 __all__ = ["Lookups", "kept"]
 
 _SEARCHES = ("search_context", "search_offloaded_content")
+_TELLING = re.compile(r"\w{4,}")
+_MOST_WORDS = 20
 
 
 def kept(use: Use, sent: Sequence[str]) -> bool:
@@ -30,50 +34,72 @@ class Lookups:
         self._conversation = conversation
         tools = {tool.name: tool for tool in manager.agent_tools}
         self._search: AgentTool | None = next((tools[name] for name in _SEARCHES if name in tools), None)
-        self._opens = "retrieve_offloaded_content" in tools
+        self._retrieve: AgentTool | None = tools.get("retrieve_offloaded_content")
         self._texts: dict[str, str] = {}
 
     async def look_for(self, use: Use, request: Request) -> Counts:
-        """Count where a value is that the model was not sent with *request*."""
+        """Count where a value is that the model was not sent with *request*.
+
+        One look-up away is what a search for the words of the call shows, or one page of what stands behind a
+        reference in view: the first, or that of the lines with these words.
+        """
         answer = await self._searched(use.query)
         if holds(answer, use.value):
             return self._found(request, answer)
         opened = await self._opened(await self._visible())
-        if found := next((text for text in opened if holds(text, use.value)), None):
-            return self._found(request, answer, found)
-        named = [reference for reference in self._stored() if any(reference in text for text in opened)]
-        further = await self._opened(named)
-        return Counts(lost=1, second_lookup=int(any(holds(text, use.value) for text in further)))
+        within = [reference for reference, text in opened.items() if holds(text, use.value)]
+        for reference in within:
+            if page := await self._page_with(use, reference):
+                return self._found(request, answer, page)
+        return Counts(lost=1, further=int(bool(within) or await self._is_named_in(opened.values(), use)))
+
+    async def _page_with(self, use: Use, reference: str) -> str:
+        """Return the page of a content that shows a value, if one look-up can lead there."""
+        for asked in ({}, {"pattern": _pattern(use.query), "ignore_case": True}):
+            page = await self._asked(self._retrieve, {"reference": reference, **asked})
+            if holds(page, use.value):
+                return page
+        return ""
+
+    async def _is_named_in(self, opened: Iterable[str], use: Use) -> bool:
+        """Say whether a value is behind a reference that one of these texts shows."""
+        texts = list(opened)
+        named = [reference for reference in self._stored() if any(reference in text for text in texts)]
+        return any(holds(text, use.value) for text in (await self._opened(named)).values())
 
     def _found(self, request: Request, *answers: str) -> Counts:
         """Count a look-up: one more request for each answer, which stands behind what was sent before.
 
-        Of a content, a page is read: what stands behind a reference in view is asked for after a search in vain.
+        What stands behind a reference in view is asked for after a search in vain.
         """
-        hold = self._manager.hold
-        if hold is None:
+        if self._manager.hold is None:
             return Counts(lookup=1)
-        read = sum(min(hold.estimator.text(answer), hold.answer_tokens) for answer in answers if answer)
+        read = sum(map(self._manager.hold.estimator.text, filter(None, answers)))
         return Counts(lookup=1, lookup_cached=len(answers) * request.tokens, lookup_fresh=read)
 
     async def _searched(self, query: str) -> str:
-        if self._search is None or self._manager.hold is None:
+        return await self._asked(self._search, {"query": query})
+
+    async def _asked(self, tool: AgentTool | None, arguments: dict[str, Any]) -> str:
+        """Return what a tool answers, with the room of a whole turn; nothing if there is no such tool."""
+        if tool is None or self._manager.hold is None:
             return ""
         with self._manager.hold.turn.aside():
-            return (await self._search.run(self._conversation, {"query": query})).text
+            return (await tool.run(self._conversation, arguments)).text
 
     async def _visible(self) -> list[str]:
         hold = self._manager.hold
-        if hold is None or not self._opens:
+        if hold is None or self._retrieve is None:
             return []
         return sorted(hold.known.visible_in(self._conversation.messages, hold.dialect_of(self._conversation)))
 
     def _stored(self) -> list[str]:
-        return [] if self._manager.hold is None or not self._opens else self._manager.hold.known.stored
+        return [] if self._manager.hold is None or self._retrieve is None else self._manager.hold.known.stored
 
-    async def _opened(self, references: Sequence[str]) -> list[str]:
+    async def _opened(self, references: Sequence[str]) -> dict[str, str]:
         """Return all that paging through these contents would show. Each is read once."""
-        return [text for reference in references if (text := await self._text(reference)) is not None]
+        texts = {reference: await self._text(reference) for reference in references}
+        return {reference: text for reference, text in texts.items() if text is not None}
 
     async def _text(self, reference: str) -> str | None:
         hold = self._manager.hold
@@ -87,3 +113,9 @@ class Lookups:
                 return None
             self._texts[reference] = content.decode(errors="replace")
         return self._texts[reference]
+
+
+def _pattern(query: str) -> str:
+    """Return what finds the lines with words of a query; with too many of them, the last, which stand by the value."""
+    words = dict.fromkeys(_TELLING.findall(query.replace(MASK, " ")))
+    return "|".join(map(re.escape, list(words)[-_MOST_WORDS:])) or MASK

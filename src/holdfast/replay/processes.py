@@ -24,6 +24,9 @@ __all__ = ["shared_out"]
 T = TypeVar("T")
 R = TypeVar("R")
 
+# What Python exits with after an error: before the first recording, as `work` does not raise.
+_COULD_NOT_BEGIN = 1
+_LAST_WORDS = 1.0
 # A process that is forked while another thread holds a lock may wait for it for ever.
 _SPAWN = multiprocessing.get_context("spawn")
 
@@ -85,17 +88,36 @@ class _Crew(Generic[T, R]):
         """Have an idle one begin with an item."""
         connection, packed = self.idle.pop(), pickle.dumps(item)
         self.busy[connection] = number
-        with _deaths_told():
+        with self._deaths_told():
             # By `send`, Python 3.13 would complain of a buffer that is still in use where this fails.
             connection.send_bytes(packed)
 
     def results(self) -> list[tuple[int, R]]:
         """Wait for one or more to be done."""
         done: Any = wait(list(self.busy))
-        with _deaths_told():
+        with self._deaths_told():
             results = [(self.busy.pop(connection), connection.recv()) for connection in done]
         self.idle += done
         return results
+
+    @contextmanager
+    def _deaths_told(self) -> Iterator[None]:
+        try:
+            yield
+        except (EOFError, ConnectionError) as error:
+            raise HoldfastError(self._why()) from error
+
+    def _why(self) -> str:
+        ended = wait([process.sentinel for process in self._processes], _LAST_WORDS)
+        dead = [process for process in self._processes if process.sentinel in ended]
+        for process in dead:
+            process.join(_LAST_WORDS)
+        if any(process.exitcode == _COULD_NOT_BEGIN for process in dead):
+            return (
+                "a process of the replay could not begin; a program that asks for several must be a file, and replay "
+                'below `if __name__ == "__main__":`'
+            )
+        return "a process of the replay died, most likely for want of memory; try fewer of them"
 
     def end(self, *, at_once: bool) -> None:
         """Let all end, or kill them."""
@@ -144,13 +166,3 @@ def _interrupts_held() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-@contextmanager
-def _deaths_told() -> Iterator[None]:
-    try:
-        yield
-    except (EOFError, ConnectionError) as error:
-        raise HoldfastError(
-            "a process of the replay died, most likely for want of memory; try fewer of them"
-        ) from error

@@ -18,6 +18,7 @@ __all__ = ["GRID", "Candidate", "Recommendation", "recommended"]
 _BY_TOKENS: dict[str, Any] = {"method": "truncate", "window_size": 10_000}
 _SUMMARIES: dict[str, Any] = {"method": "summarize"}
 _LARGE_ONLY = {"threshold": 10_000, "preview_tokens": 3_000}
+_NONE_USED = "the cheapest; no value was used again that could be lost"
 
 
 def _auto(name: str, **options: Any) -> Policy:
@@ -63,6 +64,11 @@ class Candidate:
         """Whether all that was needed was in the window or one look-up away, too."""
         return self.fits and not self.counts.lost
 
+    @property
+    def brings_all_back(self) -> bool:
+        """Whether more look-ups bring back what is lost to one."""
+        return self.fits and self.counts.lost == self.counts.further
+
 
 @dataclass(frozen=True)
 class Recommendation:
@@ -74,32 +80,45 @@ class Recommendation:
 
 
 def recommended(replayed: Sequence[Replayed], policies: Sequence[Policy], prices: Prices) -> Recommendation:
-    """Return the cheapest policy that loses nothing; if each loses something, the one that loses least.
+    """Return the cheapest policy that loses nothing to one look-up, or else to several; or the one that loses least.
 
     The price is that with a prompt cache, and holds what look-ups and summaries would have cost.
     """
     if not replayed:
         raise InvalidValueError("there is nothing to recommend a policy by: no recording could be replayed")
     candidates = sorted(_candidates(replayed, policies, prices), key=lambda each: (not each.fits, each.bill.total))
-    if whole := [each for each in candidates if each.loses_nothing]:
-        is_asked = whole[0].counts.values
-        why = (
-            "the cheapest that loses nothing"
-            if is_asked
-            else "the cheapest; no value was used again that could be lost"
+    return Recommendation(tuple(candidates), *_choice(candidates, len(replayed)))
+
+
+def _choice(candidates: Sequence[Candidate], recordings: int) -> tuple[Candidate, str]:
+    """Return one of the candidates, which come with the cheapest first, and why it is that one."""
+    if chosen := next((each for each in candidates if each.loses_nothing), None):
+        is_asked = chosen.counts.values
+        return chosen, "the cheapest that loses nothing" if is_asked else _NONE_USED
+    if chosen := next((each for each in candidates if each.brings_all_back), None):
+        some = _share(chosen.counts.further, chosen)
+        return (
+            chosen,
+            f"no policy has all within one look-up; this is the cheapest that brings all back, {some} by more",
         )
-        return Recommendation(tuple(candidates), whole[0], why)
     if fitting := [each for each in candidates if each.fits]:
         chosen = min(fitting, key=lambda each: (each.counts.lost, each.bill.total))
-        lost = f"{chosen.counts.lost:,} of {chosen.counts.values:,} values"
-        why = f"each policy loses something; this one loses least, {lost}"
-        return Recommendation(tuple(candidates), chosen, why)
-    # What no manager held would have ended at its first refusal, whatever came after it here.
-    chosen = min(
-        candidates, key=lambda each: (each.refused, each.policy.config is None, each.counts.lost, each.bill.total)
+        return chosen, f"each policy loses something; this one loses least, {_share(chosen.counts.lost, chosen)}"
+    chosen = min(candidates, key=_distance)
+    return (
+        chosen,
+        f"no policy fits this window; this one comes nearest, with {chosen.refused:,} of {recordings:,} too large",
     )
-    why = f"no policy fits this window; this one comes nearest, with {chosen.refused:,} of {len(replayed):,} too large"
-    return Recommendation(tuple(candidates), chosen, why)
+
+
+def _distance(candidate: Candidate) -> tuple[float, ...]:
+    # What no manager held would have ended at its first refusal, whatever came after it here.
+    is_alone = candidate.policy.config is None
+    return candidate.refused, is_alone, -candidate.counts.requests, candidate.counts.lost, candidate.bill.total
+
+
+def _share(count: int, candidate: Candidate) -> str:
+    return f"{count:,} of {candidate.counts.values:,} values"
 
 
 def _candidates(replayed: Sequence[Replayed], policies: Sequence[Policy], prices: Prices) -> list[Candidate]:

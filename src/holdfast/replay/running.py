@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from holdfast.errors import InvalidValueError
 from holdfast.recordings import Recording, Unreadable
@@ -52,9 +53,9 @@ class Replay:
             _counter(exact=True)
 
     def one(self, recording: Recording) -> Replayed:
-        """Live through one recording, under each policy."""
+        """Live through one recording, under each policy; also in a notebook, where an event loop runs already."""
         with _quietly():
-            return asyncio.run(self._lived(Prepared(recording, _counter(exact=self.exact))))
+            return _completed(self._lived(Prepared(recording, _counter(exact=self.exact))))
 
     def all(self, recordings: Iterable[Recording | Unreadable]) -> Iterator[Result]:
         """Yield what becomes of each recording, in order. What cannot be replayed is told, and the rest goes on."""
@@ -89,6 +90,21 @@ class Replay:
             tuple(outcomes),
             alone.counts,
         )
+
+
+def _completed(lived: Coroutine[Any, Any, Replayed]) -> Replayed:
+    if not _in_a_loop():
+        return asyncio.run(lived)
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, lived).result()
+
+
+def _in_a_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 @cache

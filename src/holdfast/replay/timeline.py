@@ -25,7 +25,7 @@ class Request(NamedTuple):
 
 
 class Timeline:
-    """Measures requests. *fixed* comes before all messages. A request costs what is new in it, not its whole length."""
+    """Measures requests. *fixed* comes before all messages."""
 
     def __init__(self, fixed: Split) -> None:
         self._requests: list[Request] = []
@@ -48,6 +48,16 @@ class Timeline:
         self._sums[common + 1 :] = sums
         self._last[common:] = parts[common:]
         self._requests.append(request)
+        return request
+
+    def go_on(self, new: Sequence[Part]) -> Request:
+        """Add the last request with *new* behind it. It costs what is new, however long the request is."""
+        cached, reached = sum(self._sums[-1]) if self._requests else 0, self._sums[-1]
+        for part in new:
+            reached = tuple(map(add, reached, part.tokens))
+            self._sums.append(reached)
+        self._last += new
+        self._requests.append(request := Request(reached, cached))
         return request
 
     def _next(self, parts: Sequence[Part]) -> tuple[Request, int, list[Split]]:

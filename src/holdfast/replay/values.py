@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -46,7 +46,7 @@ _ESCAPED = re.compile(r"\\[nrt\"]")
 class Use:
     """A *value* that the answer with number *at* called a tool with; it had last stood in message *last*.
 
-    *query* is what its agent would look for it with: its words right before, with the value masked.
+    *query* is what its agent would look for it with: its words right before, with the values from long ago masked.
     """
 
     at: int
@@ -107,7 +107,7 @@ def _uses(messages: Sequence[Message], values: _Values) -> Iterator[Use]:
         for call in _calls(message):
             old = [value for value in values.of(call.given) if last_seen.get(value, number) <= number - LONG_AGO]
             for value in _spread([value for value in old if value in was_shown]):
-                yield Use(number, value, last_seen[value], _query(message.text, call, value))
+                yield Use(number, value, last_seen[value], _query(message.text, call, value, old))
         found = values.of(text_of(message))
         last_seen.update(dict.fromkeys(found, number))
         if message.role != "assistant":
@@ -144,10 +144,14 @@ def _spread(values: Sequence[str]) -> Sequence[str]:
     return [values[place * len(values) // _MOST_OF_A_CALL] for place in range(_MOST_OF_A_CALL)]
 
 
-def _query(said: str, call: _Call, value: str) -> str:
+def _query(said: str, call: _Call, value: str, old: Iterable[str]) -> str:
     at = max(call.given.find(value), 0)
     around = call.given[max(at - _WORDS_AROUND, 0) : at + len(value) + _WORDS_AROUND]
-    return f"{said[-_WORDS_BEFORE:]} {call.name} {around}".replace(value, MASK)
+    query = f"{said[-_WORDS_BEFORE:]} {call.name} {around}"
+    # An agent that lacks one of them may lack the others.
+    for each in sorted(old, key=len, reverse=True):
+        query = query.replace(each, MASK)
+    return query
 
 
 def _values_of(word: str) -> Iterator[str]:

@@ -64,11 +64,9 @@ def _where(totals: Totals) -> str:
     if not totals.values:
         return "no values to ask about"
     told = " · ".join(f"{percent(totals.count('values', key), totals.values)} {says}" for key, says in _WHERE)
-    back = totals.count("second_lookup")
+    back = totals.count("further")
     return (
-        f"{told} (a second look-up brings back {short(back)} of {short(totals.count('values', 'lost'))})"
-        if back
-        else told
+        f"{told} (more look-ups bring back {short(back)} of {short(totals.count('values', 'lost'))})" if back else told
     )
 
 

@@ -113,9 +113,13 @@ _GROUPS: tuple[tuple[str, tuple[_Measure, ...]], ...] = (
         "Values used again",
         (
             _value("kept", "kept", "In the window when the agent used them.", "more"),
-            _value("lookup", "one look-up away", "Found by one search, or behind a reference in the window."),
+            _value(
+                "lookup",
+                "one look-up away",
+                "Found by one search, or on one page of what stands behind a reference in the window.",
+            ),
             _value("lost", "lost", "In neither.", "less"),
-            _count("second_lookup", "… back by a second", "Of the lost, those that a second look-up brings back."),
+            _count("further", "… of them, further off", "Of the lost, those that more look-ups bring back."),
         ),
     ),
 )

@@ -33,12 +33,12 @@ _TERMS = (
     ),
     (
         "One look-up away",
-        "No longer in the window, but in the answer of search_context to the words of that call, or behind a reference "
-        "that is visible in the window.",
+        "No longer in the window, but in the answer of search_context to the words of that call, or on a page of what "
+        "stands behind a reference in the window: the first page, or that of the lines with these words.",
     ),
     (
         "Lost",
-        "Neither of the two. A second look-up may still bring it back; the table says how often.",
+        "Neither of the two. More look-ups may still bring it back; the table says how often.",
     ),
 )
 

@@ -98,8 +98,8 @@ def _values(totals: Totals) -> Markup:
     told = f"{percent(values - lost, values)} of {counted(values, 'value')} at hand"
     if not lost:
         return _line(_EVEN, told + _if_taken(totals)) if totals.count("overflows") else _line(_GOOD, told)
-    back = totals.count("second_lookup")
-    brings = f"; a second look-up brings {'all of them' if back >= lost else short(back)} back" if back else ""
+    back = totals.count("further")
+    brings = f"; more look-ups bring {'all of them' if back >= lost else short(back)} back" if back else ""
     return _line(_EVEN if back >= lost else _BAD, f"{told}, {short(lost)} lost{brings}")
 
 
