@@ -61,7 +61,8 @@ def answer_in(value: dict[str, Any]) -> list[Any]:
 
 def dialect_beside(body: dict[str, Any]) -> str:
     """Return the dialect of messages that are the same in several: by the tools, by the prompt, or openai."""
-    if "anthropic_version" in body or any("input_schema" in tool for tool in tools_in(body)):
+    is_claude = model_in(body).startswith("claude")
+    if is_claude or "anthropic_version" in body or any("input_schema" in tool for tool in tools_in(body)):
         return "anthropic"
     if "toolConfig" in body or "inferenceConfig" in body:
         return "converse"

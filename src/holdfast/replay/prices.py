@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -16,6 +15,7 @@ __all__ = ["AS_OF", "DEFAULT", "PRICES", "Bill", "Prices", "prices_from"]
 AS_OF = "2026-11-18"
 DEFAULT = "claude-sonnet-5-5"
 _PER = 1_000_000
+_MOST = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +35,7 @@ class Prices:
                 raise InvalidTypeError(f"{name} of prices must be text, got {text!r:.80}")
         for name in ("input", "cache_read", "cache_write", "output"):
             price = getattr(self, name)
-            if not isinstance(price, (int, float)) or isinstance(price, bool) or not (0 <= price < math.inf):
+            if not isinstance(price, (int, float)) or isinstance(price, bool) or not (0 <= price <= _MOST):
                 raise InvalidValueError(f"the price {name} must be dollars for a million tokens, got {price!r:.80}")
 
 
