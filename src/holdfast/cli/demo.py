@@ -87,7 +87,9 @@ class _Run:
         return answer
 
     def _all_steps(self) -> Iterator[Any]:
-        yield from (step.answer for step in self._steps)
+        for step in self._steps:
+            self._journal.say(step.said)
+            yield step.answer
         self._say(f"    search_context {QUERY}", style="green")
         yield ["Back to the question.", Call("search_context", {"query": QUERY})]
         if SOUGHT in self._last_seen:

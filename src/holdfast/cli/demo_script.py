@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import Any
 
 from holdfast.cli.demo_tools import TOOLS, largest_modules
@@ -45,7 +46,7 @@ def script() -> list[Step]:
     The last files are named as the first listing showed them, long before.
     """
     paths = sorted(largest_modules(_MODULES), key=lambda path: ("/" in path, path))
-    first, *others = [Step(f"Now {path}.", "read_module", {"path": path}) for path in paths]
+    first, *others = [Step(f"Now {_in_words(path)}.", "read_module", {"path": path}) for path in paths]
     return [
         Step("First, what there is.", "list_library"),
         Step("This may have it.", "read_module", {"path": "difflib.py"}),
@@ -57,16 +58,25 @@ def script() -> list[Step]:
     ]
 
 
+def _in_words(path: str) -> str:
+    return " of ".join(reversed(PurePath(path).with_suffix("").parts))
+
+
 def _grep(text: str) -> Step:
     return Step(f"Where is {text!r}?", "grep_library", {"text": text})
 
 
 class Journal:
-    """Runs tools, and writes down what they were asked and what they said."""
+    """Runs tools, and writes down what the model said, what it asked of them, and what they answered."""
 
     def __init__(self, on_result: Callable[[str, Mapping[str, Any], str], None]) -> None:
         self._on_result = on_result
+        self._said = ""
         self._messages: list[dict[str, Any]] = [{"role": "user", "content": TASK}]
+
+    def say(self, text: str) -> None:
+        """Write down what the model says with its next call."""
+        self._said = text
 
     def run(self, name: str, arguments: Mapping[str, Any]) -> str:
         """Return what the tool of that name says."""
@@ -74,7 +84,7 @@ class Journal:
         number = len(self._messages)
         function = {"name": name, "arguments": json.dumps(dict(arguments))}
         call = {"id": f"call_{number}", "type": "function", "function": function}
-        self._messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        self._messages.append({"role": "assistant", "content": self._said, "tool_calls": [call]})
         self._messages.append({"role": "tool", "tool_call_id": call["id"], "content": result})
         self._on_result(name, arguments, result)
         return result
