@@ -303,7 +303,7 @@ def test_what_unpacks_to_more_than_memory_holds_is_refused(packed, what, file):
     whole = gzip.compress(lines({"messages": SHORT}).encode()) if what == "line" else gzip.compress(b"[\n")
     found = read(written(file, whole + gzip.compress(packed) * 64))
     assert len(found) == (2 if what == "line" else 1)
-    assert str(found[-1]).endswith(f": one {what} of more than 256 MiB; write one conversation a line")
+    assert str(found[-1]).endswith(f": one {what} of more than 128 MiB; write one conversation a line")
 
 
 @pytest.mark.parametrize("form", FORMS)

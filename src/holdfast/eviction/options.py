@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from datetime import timedelta
 from typing import Any
 
 from holdfast.checks import check_flag
-from holdfast.errors import InvalidTypeError
+from holdfast.errors import InvalidTypeError, InvalidValueError
+from holdfast.eviction.asking import needs_of
 from holdfast.eviction.policies import Chains, LeastRecentlyUsed, Policy, TimeToLive, TurnsToLive, require_seconds
 from holdfast.storage.protocols import Storage, SupportsDelete, offers
 
 __all__ = ["able_to_delete", "checked_policies", "short_forms", "with_policies_of"]
+
+_WRITTEN_DOWN = ("use", "turn")
 
 
 def short_forms(
@@ -50,7 +53,17 @@ def checked_policies(policies: Iterable[Policy]) -> list[Policy]:
                 f"a policy needs a method expired(entries, now), got {policy!r}; "
                 "for example TimeToLive(seconds=3600) or LeastRecentlyUsed(max_entries=100)"
             )
+        _check_needs(policy)
     return checked
+
+
+def _check_needs(policy: Policy) -> None:
+    needs: Any = needs_of(policy)
+    is_set = isinstance(needs, Collection) and not isinstance(needs, str)
+    if not is_set or any(need not in _WRITTEN_DOWN for need in needs):
+        raise InvalidValueError(
+            f"needs of a policy must be a set of 'use', 'turn', both or nothing, got {needs!r} in {policy!r}"
+        )
 
 
 def able_to_delete(storage: Storage) -> Storage:

@@ -19,7 +19,7 @@ Stream = io.BufferedReader | gzip.GzipFile
 
 _AT_ONCE = 1 << 17
 # Of a file that is packed, a few bytes may stand for more than memory holds.
-_LONGEST = 1 << 28
+_LONGEST = 1 << 27
 _GZIP = b"\x1f\x8b"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _OTHERS = {
