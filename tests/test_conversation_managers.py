@@ -1,4 +1,4 @@
-"""The conversation managers: the seed's names and semantics, for anything with a list of messages."""
+"""The conversation managers: their names and what they do, for anything with a list of messages."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import pytest
@@ -160,6 +161,27 @@ def test_an_eviction_tells_its_story():
 def test_bad_limits_are_refused_when_built(make, advice):
     with pytest.raises((InvalidValueError, InvalidTypeError), match=advice):
         make()
+
+
+class Needy:
+    def __init__(self, needs):
+        self.needs = needs
+
+    def expired(self, entries, now):
+        return ()
+
+
+@pytest.mark.parametrize("needs", [frozenset({"uses"}), {"use", "turn", "age"}, ["turn", None], [[]], "use", None])
+def test_a_policy_that_needs_what_nobody_writes_down_is_refused_when_built(needs):
+    advice = f"needs of a policy must be a set of 'use', 'turn', both or nothing, got {needs!r} in <"
+    for build in (lambda: storage(policies=[Needy(needs)]), lambda: EvictingStorage(InMemoryStorage(), Needy(needs))):
+        with pytest.raises(InvalidValueError, match=re.escape(advice)):
+            build()
+
+
+@pytest.mark.parametrize("needs", [(), {"use"}, frozenset({"turn"}), ["use", "turn"]])
+def test_what_is_written_down_may_be_needed(needs):
+    assert storage(policies=[Needy(needs)])
 
 
 def storage(**options) -> EvictingStorage:

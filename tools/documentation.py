@@ -29,6 +29,8 @@ ON_THE_SITE = {
 LINK = re.compile(r"\[([^\]]*)\]\((?!https?:)([^)\s#]*)(#[^)\s]*)?\)")
 FENCE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+ROW = re.compile(r"^\|.*$", re.MULTILINE)
+CODE = re.compile(r"`[^`\n]+`")
 
 logger = logging.getLogger("mkdocs.hooks.documentation")
 
@@ -52,13 +54,16 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """Have links lead to pages of the site, and programs that are test files be shown as programs."""
+    """Have links lead to pages of the site, and code be shown as it is meant: in tables, and as files of tests."""
     source = MADE_HERE.get(page.file.src_uri, f"docs/{page.file.src_uri}")
     folder, pages = posixpath.dirname(source), {file.src_uri for file in files}
     # Prose and fences by turns.
     parts = FENCE.split(markdown)
     parts[::2] = [
-        LINK.sub(lambda link: _link_on_the_site(link, folder, page.file.src_uri, pages), prose) for prose in parts[::2]
+        LINK.sub(
+            lambda link: _link_on_the_site(link, folder, page.file.src_uri, pages), ROW.sub(_with_plain_bars, prose)
+        )
+        for prose in parts[::2]
     ]
     return re.sub(r"^```python test$", '```python title="a file for pytest"', "".join(parts), flags=re.MULTILINE)
 
@@ -97,6 +102,11 @@ def _sections(nav: Any) -> Iterator[list[Any]]:
     elif isinstance(nav, dict):
         for item in nav.values():
             yield from _sections(item)
+
+
+def _with_plain_bars(row: re.Match[str]) -> str:
+    """Return a row of a table with the bars in its code as they are: code hosts want them escaped, MkDocs does not."""
+    return CODE.sub(lambda code: code[0].replace(r"\|", "|"), row[0])
 
 
 def _link_on_the_site(link: re.Match[str], folder: str, page: str, pages: set[str]) -> str:

@@ -1,4 +1,4 @@
-"""What the reviewers of the seed asked of compression, one test for each wish."""
+"""What protects messages from leaving, and what the options of compression mean."""
 
 from __future__ import annotations
 
