@@ -10,9 +10,10 @@ that the agent used in a tool call at least eight messages after it had last see
 
 A search that shows much of everything finds a lot whatever it is asked: the same is asked in words of another run, too.
 Strict are the probes whose value was in one single message, a tool's result. The bill is what all requests cost, those
-for summaries included, in parts of what they cost if nobody manages anything: 1.25 for a token, 0.1 for one that the
-request before began with too. The tools of the run are left out, as nobody knows what was told of them; those of the
-manager count. Strands has no search.
+for summaries included, in parts of what they cost if nobody manages anything, and everything is sent, however long it
+gets: 1.25 for a token, 0.1 for one that the request before began with too. Look-ups come on top: one more request for
+each answer that it takes, and a page of that answer. The tools of the run are left out, as nobody knows what was told
+of them; those of the manager count. Strands has no search.
 
 Reads the runs below HOLDFAST_DATA, or ../shared/data. Prints the tables; with --write, the figures go to results.json
 and the pages as well. Strands takes ten minutes, so its figures are those of benchmarks/recall_peers.json; --peers
@@ -31,17 +32,19 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import recall_replay
 from recall_replay import BY_CHANCE, IN_TWO_STEPS
 from recall_runs import CACHED, DATA, NAMES, UNCACHED, recorded, unmanaged
-from reporting import Benchmark, Row
+from reporting import Benchmark, Row, today
 from results import PLACES
 
 NARROW, WIDE = 32_000, 100_000
 OURS, SLIDING, AUTO = "holdfast", "strands, sliding window", 'strands, "auto"'
+STRANDS = "strands-agents"
 PEERS = Path(__file__).with_name("recall_peers.json")
 FOUND, SEARCHABLE = 0.99, 0.85
 
@@ -57,6 +60,7 @@ class Figures:
     manager: str
     places: dict[str, int]
     bill: float
+    look_ups: float
     reuse: float
     rewrites: int
     peak: int
@@ -103,12 +107,23 @@ def measure_wide() -> list[Figures]:
 
 def measure_peers() -> list[Figures]:
     """strands' managers"""
-    if "--peers" in sys.argv or not PEERS.exists():
+    installed = version(STRANDS)
+    if "--peers" in sys.argv or not PEERS.exists() or peers()["version"] != installed:
         figures = [
-            each for window in (NARROW, WIDE) for name in (SLIDING, AUTO) for each in measured(name, window, peer(name))
+            asdict(each)
+            for window in (NARROW, WIDE)
+            for name in (SLIDING, AUTO)
+            for each in measured(name, window, peer(name))
         ]
-        PEERS.write_text(json.dumps([asdict(each) for each in figures], indent=2) + "\n", encoding="utf-8")
-    return [Figures(**each) for each in json.loads(PEERS.read_text(encoding="utf-8"))]
+        known = {"version": installed, "measured": today(), "figures": figures}
+        PEERS.write_text(json.dumps(known, indent=2) + "\n", encoding="utf-8")
+    return [Figures(**each) for each in peers()["figures"]]
+
+
+def peers() -> dict[str, Any]:
+    """What is known of strands' managers, of which version, and since when."""
+    known: dict[str, Any] = json.loads(PEERS.read_text(encoding="utf-8"))
+    return known
 
 
 def ours(name: str, number: int, window: int) -> recall_replay.Replayed:
@@ -156,6 +171,7 @@ def tally(replaying: Replaying, name: str, window: int, number: int) -> Counter[
         counts.update([place, f"strict {place}"] if probe.strict else [place])
     bill = replayed.bill
     counts.update(uncached=bill.uncached, cached=bill.cached, rewrites=bill.rewrites)
+    counts["looked up"] = round(bill.looked_up)
     counts.update({"peak": bill.peak, "whole uncached": whole.uncached, "whole cached": whole.cached})
     return counts
 
@@ -171,6 +187,7 @@ def summed(name: str, window: int, manager: str, tallies: Iterable[Counter[str]]
         manager=manager,
         places={place: total[f"{strict}{place}"] for place in PLACES},
         bill=round(cost(total) / cost(total, "whole "), 4),
+        look_ups=round(total["looked up"] / cost(total, "whole "), 4),
         reuse=round(total["cached"] / (total["cached"] + total["uncached"]), 4),
         rewrites=total["rewrites"],
         peak=peak,
@@ -196,19 +213,17 @@ def bars(figures: Sequence[Figures]) -> list[Row]:
         *recalled,
         *beside,
         *(bill_of(of[NAMES[0], window, OURS], of[NAMES[0], window, AUTO]) for window in windows),
+        *(look_ups_of(of[NAMES[0], window, OURS], of[NAMES[0], window, AUTO]) for window in windows),
     ]
 
 
 def recall_of(own: Figures) -> list[Row]:
-    found, chance = (
-        own.share("kept", "searchable", "recoverable"),
-        f"(asked in words of another run: {own.by_chance:.0%})",
-    )
-    return [
-        at_least(f"{where(own)}: kept, searchable or recoverable", FOUND, found),
-        at_least(f"{where(own)}: brought back by two look-ups, of what is lost", 1.0, own.in_two_steps),
-        at_least(f"{where(own)}: searchable, of what is not kept {chance}", SEARCHABLE, own.searchable),
-    ]
+    found = own.share("kept", "searchable", "recoverable")
+    chance = f"(by chance, asked in words of another run: {own.by_chance:.0%})"
+    rows = [at_least(f"{where(own)}: kept, searchable or recoverable", FOUND, found)]
+    if own.places["lost"]:
+        rows.append(at_least(f"{where(own)}: brought back by two look-ups, of what is lost", 1.0, own.in_two_steps))
+    return [*rows, at_least(f"{where(own)}: searchable, of what is not kept {chance}", SEARCHABLE, own.searchable)]
 
 
 def recall_beside(auto: Figures, sliding: Figures) -> Row:
@@ -220,6 +235,11 @@ def recall_beside(auto: Figures, sliding: Figures) -> Row:
 def bill_of(own: Figures, auto: Figures) -> Row:
     met = own.bill <= auto.bill
     return Row(f'{where(own)}: the bill, against strands\' "auto"', f"≤ {auto.bill:.2f}", f"{own.bill:.2f}", met)
+
+
+def look_ups_of(own: Figures, auto: Figures) -> Row:
+    measure = f'{where(own)}: the bill with look-ups, and that of strands\' "auto", which brings back less'
+    return Row(measure, "none", ", ".join(f"{each.bill + each.look_ups:.2f}" for each in (own, auto)), True)
 
 
 def where(figures: Figures) -> str:
@@ -241,14 +261,18 @@ class RecallBenchmark(Benchmark):
         return parser
 
     def part(self, measured: list[Any]) -> dict[str, Any]:
-        """What results.json says of it: the bars, and where the values were."""
-        return {**super().part(bars(measured)), "places": [asdict(each) for each in measured]}
+        """What results.json says of it: the bars, where the values were, and when strands was measured."""
+        part = super().part(bars(measured))
+        known = peers()
+        part["packages"][STRANDS] = f"{known['version']} (measured on {known['measured']})"
+        runs = {name: len(recorded(name)) for name in NAMES}
+        return {**part, "runs": runs, "places": [asdict(each) for each in measured]}
 
 
 BENCHMARK = RecallBenchmark(
     name="recall",
     measures=(measure_narrow, measure_wide, measure_peers),
-    packages=("bpe-openai", "strands-agents"),
+    packages=("bpe-openai", STRANDS),
     data=[DATA / f"{name}{part}.jsonl.gz" for name in NAMES for part in ("", ".probes")],
 )
 

@@ -10,7 +10,7 @@ import json
 import logging
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from recall_replay import Replayed
@@ -78,7 +78,7 @@ class PeerReplay:
         self.result.bill.add(sent)
         number, step = self.steps.popleft() if self.steps else (-1, ["done."])
         for probe in self.run.probes_at(number):
-            self.result.places[probe] = await self._place_of(probe, text_of(sent))
+            self.result.places[probe] = await self._place_of(probe, sent)
         return step
 
     def _sent(self, messages: Iterable[Any], system: Any, tools: Iterable[Any]) -> list[Part]:
@@ -89,12 +89,14 @@ class PeerReplay:
     def _count(self, messages: list[Any], system: Any, tools: list[Any]) -> int:
         return tokens_of(self._sent(messages, system, tools))
 
-    async def _place_of(self, probe: Probe, sent: str) -> str:
+    async def _place_of(self, probe: Probe, request: Sequence[Part]) -> str:
+        sent = text_of(request)
         if probe.value in sent:
             return "kept"
         stash = self.agent.context_manager.stash if self.agent.context_manager else None
         for reference in await stash.list() if stash else ():
-            if f"ref: {reference}]" in sent and probe.value in str(await stash.retrieve(reference)):
+            if f"ref: {reference}]" in sent and probe.value in (content := str(await stash.retrieve(reference))):
+                self.result.bill.add_look_up(request, content)
                 return "recoverable"
         return "lost"
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from recall_runs import Bill, Message, Probe, Run, recorded, request_of, text_of, tokens_of, words_of_another
+from recall_runs import Bill, Message, Part, Probe, Run, recorded, request_of, text_of, tokens_of, words_of_another
 
 from holdfast import ContextManager
 from holdfast.turns import Allowance, Turn
@@ -99,18 +99,22 @@ class Replay:
             raise TooLongError(f"prompt is too long: {tokens} tokens > {self.window} maximum")
         self.result.bill.add(request)
         for probe in self.run.probes_at(number):
-            self.result.places[probe] = await self._place_of(probe, text_of(request))
+            self.result.places[probe] = await self._place_of(probe, request)
         return {"message": self.run.messages[number], "usage": {"prompt_tokens": tokens}}
 
-    async def _place_of(self, probe: Probe, sent: str) -> str:
-        """Say where a value is for a model that was just *sent* something."""
+    async def _place_of(self, probe: Probe, request: Sequence[Part]) -> str:
+        """Say where a value is for a model that was just sent a request, and add what it takes to look it up."""
+        sent = text_of(request)
         if probe.value in sent:
             return "kept"
         self.result.counts[BY_CHANCE] += probe.value in await self._found(words_of_another(self.run, probe))
-        if probe.value in await self._found(probe.hint):
+        answer = await self._found(probe.hint)
+        if probe.value in answer:
+            self.result.bill.add_look_up(request, answer)
             return "searchable"
         opened = [await self._opened(reference) for reference in await self._stored() if reference in sent]
-        if any(probe.value in text for text in opened):
+        if (content := next((text for text in opened if probe.value in text), None)) is not None:
+            self.result.bill.add_look_up(request, answer, content)
             return "recoverable"
         self.result.counts[IN_TWO_STEPS] += await self._is_named_in(opened, probe)
         return "lost"

@@ -22,6 +22,7 @@ NAMES = ("swe", "tau")
 WIRE_KEYS = ("role", "content", "tool_calls", "tool_call_id")
 UNCACHED, CACHED = 1.25, 0.1
 MOST_COUNTED = 50_000
+PAGE = 2_500
 WRITTEN_AS_JSON = ("input", "parameters", "inputSchema")
 
 _counted: dict[str, int] = {}
@@ -97,6 +98,7 @@ class Bill:
     peak: int = 0
     requests: int = 0
     rewrites: int = 0
+    looked_up: float = 0
     _last: Sequence[Part] = field(default=(), repr=False)
 
     def add(self, request: Sequence[Part]) -> None:
@@ -114,10 +116,11 @@ class Bill:
         """Add a request that has nothing to do with the others, such as one for a summary."""
         self.uncached += tokens_of(request)
 
-    @property
-    def cost(self) -> float:
-        """The price, in tokens that are read for the first time and not written to a cache."""
-        return UNCACHED * self.uncached + CACHED * self.cached
+    def add_look_up(self, request: Sequence[Part], *answers: str) -> None:
+        """Add the price of a look-up, apart: one more request for each answer, a page of which stands behind it."""
+        for answer in answers:
+            page = min(_part(answer).tokens, PAGE)
+            self.looked_up += CACHED * tokens_of(request) + UNCACHED * page
 
 
 def request_of(system: Any, tools: Any, messages: Iterable[Any]) -> list[Part]:

@@ -35,6 +35,11 @@ class Row:
     met: bool
 
 
+def today() -> str:
+    """The date, as figures are stamped with it."""
+    return datetime.now(timezone.utc).date().isoformat()
+
+
 async def longest_stall(work: Awaitable[object]) -> float:
     """How late, at worst, a task that wants to run every half millisecond did run."""
     task, longest, pause = asyncio.ensure_future(work), 0.0, 0.0005
@@ -98,7 +103,7 @@ class Benchmark:
         """What results.json says of this benchmark."""
         return {
             "command": f".venv/bin/python benchmarks/{self.name}.py --write",
-            "measured": datetime.now(timezone.utc).date().isoformat(),
+            "measured": today(),
             "machine": f"Python {platform.python_version()}, {os.cpu_count()} cores, {platform.system()}",
             "packages": {package: version(package) for package in self.packages},
             "rows": [asdict(row) for row in measured],

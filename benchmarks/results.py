@@ -2,8 +2,9 @@
 
 docs/performance.md has all tables, each between ``<!-- NAME benchmark -->`` and ``<!-- /NAME benchmark -->``. README
 has one table whose lines quote a row each, told by a comment in the first cell: ``<!-- NAME: words -->``, where the
-words are a part of that row's measure and of no other's. Only what is quoted is replaced. As a script, this writes the
-quotes again from the file, after a change of the pages' own words.
+words are a part of that row's measure and of no other's. Between ``<!-- missed -->`` and ``<!-- /missed -->``, both say
+how many bars are missed; where these stand on lines of their own, which. Only what is quoted is replaced. As a script,
+this writes the quotes again from the file, after a change of the pages' own words.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results.json"
 PERFORMANCE, README = ROOT / "docs" / "performance.md", ROOT / "README.md"
 TABLE = re.compile(r"^<!-- (\w+) benchmark -->\n.*?^<!-- /\1 benchmark -->$", re.MULTILINE | re.DOTALL)
+MISSED = re.compile(r"<!-- missed -->.*?<!-- /missed -->", re.DOTALL)
+LISTED = re.compile(r"^<!-- missed -->\n.*?^<!-- /missed -->$", re.MULTILINE | re.DOTALL)
+AGAINST = re.compile(r", against .*$| \(.*$")
 QUOTE = re.compile(r"^(\| .* <!-- (\w+): (.+?) --> \|).*$", re.MULTILINE)
 PLACES = ("kept", "searchable", "recoverable", "lost")
 
@@ -34,25 +38,34 @@ def read() -> dict[str, Part]:
 
 
 def replace(name: str, part: Part) -> None:
-    """Put the part of one benchmark into the file, and what is quoted of it into the pages."""
+    """Put the part of one benchmark into the file, and what is quoted of it into the pages; all of it, or nothing."""
     parts = {**read(), name: part}
     ordered = {name: parts[name] for name in sorted(parts)}
+    pages = pages_with(ordered)
     RESULTS.write_text(json.dumps(ordered, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    quote()
+    write(pages)
 
 
 # The pages
 
 
-def quote() -> None:
-    """Write what is quoted of the file into the pages."""
-    for page in (PERFORMANCE, README):
-        page.write_text(quoted(page.read_text(encoding="utf-8"), read()), encoding="utf-8")
+def pages_with(results: Results) -> dict[Path, str]:
+    """The pages with these figures."""
+    return {page: quoted(page.read_text(encoding="utf-8"), results) for page in (PERFORMANCE, README)}
+
+
+def write(pages: Mapping[Path, str]) -> None:
+    for page, text in pages.items():
+        page.write_text(text, encoding="utf-8")
 
 
 def quoted(page: str, results: Results) -> str:
     """A page with these figures. What was never measured is left as it is."""
     page = TABLE.sub(lambda match: between_marks(match[1], results) or match[0], page)
+    page = LISTED.sub(lambda _: f"<!-- missed -->\n{missed_list(results)}\n<!-- /missed -->", page)
+    page = MISSED.sub(
+        lambda match: match[0] if "\n" in match[0] else f"<!-- missed -->{missed(results)}<!-- /missed -->", page
+    )
     return QUOTE.sub(lambda match: line_of(match[1], match[2], match[3], results) or match[0], page)
 
 
@@ -78,6 +91,25 @@ def row_with(words: str, part: Part) -> Part:
     return rows[0]
 
 
+def missed(results: Results) -> str:
+    """How many of the bars are missed."""
+    bars = [row for part in results.values() for row in part["rows"] if row["bar"] != "none"]
+    return f"Of {len(bars)} bars, {sum(not row['met'] for row in bars)} are missed"
+
+
+def missed_list(results: Results) -> str:
+    """The rows that missed their bar, each with the row that it goes on from."""
+    lines = [f"{missed(results)}:", ""]
+    for part in results.values():
+        begun = ""
+        for row in part["rows"]:
+            begun = begun if row["measure"].startswith("…") else row["measure"]
+            if not row["met"]:
+                measure = row["measure"] if row["measure"] == begun else f"{AGAINST.sub('', begun)} {row['measure']}"
+                lines.append(f"- {measure}: asked for {row['bar']}, measured {row['result']}")
+    return "\n".join(lines)
+
+
 # Markdown
 
 
@@ -96,17 +128,17 @@ def by_measure(rows: Iterable[Part]) -> str:
 
 def by_place(figures: Iterable[Part]) -> str:
     """The table of where values were that agents used again."""
-    lines = [f"| probes | window | manager | {' | '.join(PLACES)} | bill |", f"|{'---|' * 8}"]
+    lines = [f"| probes | window | manager | {' | '.join(PLACES)} | bill | look-ups |", f"|{'---|' * 9}"]
     for each in sorted(figures, key=lambda each: (each["probes"], each["window"])):
         count = sum(each["places"].values())
         shares = " | ".join(f"{each['places'][place] / count:.1%}" for place in PLACES)
         where = f"{each['probes']} ({count:,}) | {each['window']:,}"
-        lines.append(f"| {where} | {each['manager']} | {shares} | {each['bill']:.2f} |")
+        lines.append(f"| {where} | {each['manager']} | {shares} | {each['bill']:.2f} | {each['look_ups']:.2f} |")
     return "\n".join(lines)
 
 
 def cells_of(row: Part) -> str:
-    return f"{row['bar']} | {row['result']}{'' if row['met'] else ' (missed)'}"
+    return f"{row['bar']} | {row['result']}{'' if row['met'] else ' **(missed)**'}"
 
 
 def measured_with(part: Part) -> str:
@@ -114,4 +146,4 @@ def measured_with(part: Part) -> str:
 
 
 if __name__ == "__main__":
-    quote()
+    write(pages_with(read()))

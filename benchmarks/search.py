@@ -171,9 +171,10 @@ def measure_times() -> list[Row]:
     measure = (
         f"search in a conversation of {len(conversation()):,} {'recorded' if runs() else 'made-up'} messages, 95th "
         f"percentile of {len(measured)} queries ({high * 1_000:.0f} ms), against a bare query of FTS5 "
-        f"({bare_high * 1_000:.0f} ms); the median query: {middle / bare_middle:.1f}×"
+        f"({bare_high * 1_000:.0f} ms)"
     )
-    return [at_most(measure, 3, high, bare_high)]
+    median = f"… the median query ({middle * 1_000:.1f} ms), against that of FTS5 ({bare_middle * 1_000:.1f} ms)"
+    return [at_most(measure, 3, high, bare_high), Row(median, "none", f"{middle / bare_middle:.1f}×", True)]
 
 
 async def timed() -> list[Seconds]:

@@ -22,6 +22,7 @@ PERFORMANCE = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 HOW_FAST = README.partition("## How fast\n")[2].partition("\n## ")[0]
 PLACES = ("kept", "searchable", "recoverable", "lost")
+NUMBER = re.compile(r"\d[\d,.]*\d|\d")
 SCRIPTS = {path.stem for path in BENCHMARKS.glob("*.py") if "\nBENCHMARK = " in path.read_text(encoding="utf-8")}
 
 
@@ -68,7 +69,7 @@ def test_nothing_is_in_the_file_that_nobody_measures():
 def test_the_page_has_the_figures_of_the_file(name):
     part, quoted = RESULTS[name], quoted_in_performance(name)
     for row in part["rows"]:
-        missed = "" if row["met"] else " (missed)"
+        missed = "" if row["met"] else " **(missed)**"
         assert f"| {row['measure']} | {row['bar']} | {row['result']}{missed} |\n" in quoted
     assert part["machine"] in quoted
     assert part["measured"] in quoted
@@ -80,7 +81,8 @@ def test_the_page_has_the_places_of_values_as_they_are_in_the_file():
     for each in RESULTS["recall"]["places"]:
         count = sum(each["places"].values())
         shares = " | ".join(f"{each['places'][place] / count:.1%}" for place in PLACES)
-        assert f"({count:,}) | {each['window']:,} | {each['manager']} | {shares} | {each['bill']:.2f} |\n" in quoted
+        bills = f"{each['bill']:.2f} | {each['look_ups']:.2f}"
+        assert f"({count:,}) | {each['window']:,} | {each['manager']} | {shares} | {bills} |\n" in quoted
 
 
 @pytest.mark.parametrize("page", [PERFORMANCE, README], ids=["performance", "README"])
@@ -94,14 +96,23 @@ def test_the_page_says_why_a_bar_is_missed(name):
     assert "**What is missed.**" in section
 
 
+def numbers_of(name: str) -> set[str]:
+    """All numbers that say what a benchmark measured."""
+    part = RESULTS[name]
+    probes = [sum(each["places"].values()) for each in part.get("places", ())]
+    counts = [f"{count:,}" for count in (*probes, *part.get("runs", {}).values())]
+    return {number for text in (*counts, *(row["measure"] for row in part["rows"])) for number in NUMBER.findall(text)}
+
+
 def test_each_figure_in_readme_is_that_of_a_row_of_the_file():
     lines = re.findall(r"^\| .*$", HOW_FAST, re.MULTILINE)[1:]
     assert len(lines) >= 8
     for line in lines:
-        _, name, words, bar, result = re.fullmatch(r"\| (.+) <!-- (\w+): (.+) --> \| (.+) \| (.+) \|", line).groups()
+        said, name, words, bar, result = re.fullmatch(r"\| (.+) <!-- (\w+): (.+) --> \| (.+) \| (.+) \|", line).groups()
         [row] = [row for row in RESULTS[name]["rows"] if words in row["measure"]]
-        assert (bar, result.removesuffix(" (missed)")) == (row["bar"], row["result"])
-        assert result.endswith(" (missed)") is not row["met"]
+        assert {*NUMBER.findall(said)} <= numbers_of(name)
+        assert (bar, result.removesuffix(" **(missed)**")) == (row["bar"], row["result"])
+        assert result.endswith(" **(missed)**") is not row["met"]
 
 
 # Quoting
@@ -112,14 +123,27 @@ PART = {"measured": "2026-01-02", "machine": "Python 3.12.1, 2 cores", "packages
 
 def test_a_line_keeps_its_words_and_gets_the_figures_of_its_row():
     page = "| how far <!-- walks: walk --> | ? | ? |\n| other | ? | ? |\n"
-    expected = "| how far <!-- walks: walk --> | ≤ 2 h | 3 h (missed) |\n| other | ? | ? |\n"
+    expected = "| how far <!-- walks: walk --> | ≤ 2 h | 3 h **(missed)** |\n| other | ? | ? |\n"
     assert module("results").quoted(page, {"walks": PART}) == expected
+
+
+def test_pages_say_how_many_bars_are_missed_and_which():
+    more = {"measure": "… uphill (in rain)", "bar": "≤ 3 h", "result": "4 h", "met": False}
+    beside = {"measure": "a ride", "bar": "none", "result": "1 h", "met": True}
+    results = {"walks": {**PART, "rows": [ROW, more, beside]}}
+    page = "So: <!-- missed -->?<!-- /missed -->.\n\n<!-- missed -->\n?\n<!-- /missed -->\n"
+    assert module("results").quoted(page, results) == (
+        "So: <!-- missed -->Of 2 bars, 2 are missed<!-- /missed -->.\n\n"
+        "<!-- missed -->\nOf 2 bars, 2 are missed:\n\n"
+        "- a walk: asked for ≤ 2 h, measured 3 h\n"
+        "- a walk … uphill (in rain): asked for ≤ 3 h, measured 4 h\n<!-- /missed -->\n"
+    )
 
 
 def test_a_table_takes_the_place_of_the_one_before():
     page = "before\n<!-- walks benchmark -->\nold\n<!-- /walks benchmark -->\nafter\n"
     quoted = module("results").quoted(page, {"walks": PART})
-    assert "| a walk | ≤ 2 h | 3 h (missed) |\n\n(Python 3.12.1, 2 cores, boots 4.0; 2026-01-02)\n<!-- /" in quoted
+    assert "| a walk | ≤ 2 h | 3 h **(missed)** |\n\n(Python 3.12.1, 2 cores, boots 4.0; 2026-01-02)\n<!-- /" in quoted
     assert quoted.startswith("before\n<!-- walks benchmark -->\n| measure")
     assert quoted.endswith("<!-- /walks benchmark -->\nafter\n")
     assert "old" not in quoted
@@ -214,7 +238,7 @@ def measuring(**options: object) -> object:
 def test_a_benchmark_only_prints(elsewhere, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["storage.py"])
     measuring().run()
-    assert "| ≤ 60 ms | 12,345 ms (missed) |" in capsys.readouterr().out
+    assert "| ≤ 60 ms | 12,345 ms **(missed)** |" in capsys.readouterr().out
     assert json.loads(elsewhere.RESULTS.read_text(encoding="utf-8")) == RESULTS
 
 
@@ -226,8 +250,9 @@ def test_with_write_a_benchmark_replaces_its_own_figures_and_no_others(elsewhere
     written = json.loads(elsewhere.RESULTS.read_text(encoding="utf-8"))
     assert written["storage"]["rows"][0]["result"] == "12,345 ms"
     assert {**written, "storage": RESULTS["storage"]} == RESULTS
-    assert elsewhere.PERFORMANCE.read_text(encoding="utf-8").count("12,345 ms") == 1
-    assert one_line.read_text(encoding="utf-8").endswith("--> | ≤ 60 ms | 12,345 ms (missed) |\n")
+    page = elsewhere.PERFORMANCE.read_text(encoding="utf-8")
+    assert page.count("| ≤ 60 ms | 12,345 ms **(missed)** |") == page.count("asked for ≤ 60 ms, measured 12,345 ms") == 1
+    assert one_line.read_text(encoding="utf-8").endswith("--> | ≤ 60 ms | 12,345 ms **(missed)** |\n")
 
 
 @pytest.mark.parametrize(("options", "without_data"), [([], False), (["--write"], False), (["--write"], True)])
