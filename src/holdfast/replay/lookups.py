@@ -1,4 +1,4 @@
-"""Where a value is for an agent under a manager: in what it is sent, one look-up away, two, or nowhere."""
+"""Where a value is for an agent under a manager: in what it is sent, one look-up away, further off, or nowhere."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ __all__ = ["Lookups", "kept"]
 
 _SEARCHES = ("search_context", "search_offloaded_content")
 _TELLING = re.compile(r"\w{4,}")
-_MOST_WORDS = 20
+# As much as patterns may have without RE2, so that figures are the same wherever a replay runs.
+_LONGEST_PATTERN = 200
 
 
 def kept(use: Use, sent: Sequence[str]) -> bool:
@@ -117,5 +118,10 @@ class Lookups:
 
 def _pattern(query: str) -> str:
     """Return what finds the lines with words of a query; with too many of them, the last, which stand by the value."""
-    words = dict.fromkeys(_TELLING.findall(query.replace(MASK, " ")))
-    return "|".join(map(re.escape, list(words)[-_MOST_WORDS:])) or MASK
+    pattern = ""
+    for word in reversed(dict.fromkeys(_TELLING.findall(query.replace(MASK, " ")))):
+        longer = f"{word}|{pattern}" if pattern else word
+        if len(longer) > _LONGEST_PATTERN:
+            break
+        pattern = longer
+    return pattern or MASK
