@@ -196,13 +196,18 @@ def test_the_installed_script_runs_the_demo(encoding: str, tmp_path: Path):
     assert "\\u2026" not in done.stdout
 
 
+def heed_interrupts() -> None:
+    """Whoever started the tests in the background may have had interrupts ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.extended
 @pytest.mark.parametrize("agent", ["loop", pytest.param("strands", marks=pytest.mark.strands)])
 def test_ctrl_c_ends_the_story_at_once(agent: str, tmp_path: Path):
     script = Path(sys.executable).with_name("holdfast")
     environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONUNBUFFERED": "1"}
-    command = [script, "demo", "--agent", agent]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as shown:
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "env": environment}
+    with subprocess.Popen([script, "demo", "--agent", agent], preexec_fn=heed_interrupts, **options) as shown:
         assert shown.stdout is not None
         next(line for line in shown.stdout if line.startswith("2. "))
         shown.send_signal(signal.SIGINT)

@@ -303,7 +303,9 @@ def test_what_unpacks_to_more_than_memory_holds_is_refused(packed, what, file):
     whole = gzip.compress(lines({"messages": SHORT}).encode()) if what == "line" else gzip.compress(b"[\n")
     found = read(written(file, whole + gzip.compress(packed) * 64))
     assert len(found) == (2 if what == "line" else 1)
-    assert str(found[-1]).endswith(f": one {what} of more than 128 MiB; write one conversation a line")
+    assert str(found[-1]).endswith(
+        f": one {what} of more than 128 MiB, and the rest is not read; write one conversation a line"
+    )
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -321,6 +323,11 @@ def test_many_results_of_no_call_are_told_together(file):
     notice, found = read(written(file, lines(*SHORT, *orphans)))
     assert str(notice) == f"{file}:3: a result without the call before it is left out, and 2,999 after it"
     assert found.messages == tuple(SHORT)
+
+
+def openai_call(arguments: str, **more: Any) -> Any:
+    call = {"id": "t-1", "type": "function", "function": {"name": "look", "arguments": arguments}, **more}
+    return {"role": "assistant", "content": None, "tool_calls": [call]}
 
 
 def grown(*counts: int, tag: str = "") -> list[Any]:
@@ -349,12 +356,60 @@ def test_an_answer_that_a_program_wrote_down_in_other_words_goes_on_all_the_same
 def test_conversations_that_only_begin_alike_are_two(file):
     [said] = grown(2)
     other = [*said[:-1], {"role": "assistant", "content": "other"}]
-    for pair in ((said, other), (said, said)):
-        assert len(read(written(file, lines(*({"messages": each} for each in pair))))) == 2
+    assert len(read(written(file, lines({"messages": said}, {"messages": other})))) == 2
+
+
+def test_a_request_that_was_sent_again_is_one(file):
+    first, second = grown(1, 2)
+    found = read(written(file, lines(*({"messages": said} for said in (first, first, second)))))
+    assert [list(each.messages) for each in found] == [second]
+
+
+def test_a_conversation_goes_on_however_many_others_come_between(file):
+    agent = grown(*range(1, 41))
+    others = [grown(1, tag=f"title {number} ")[0] for number in range(40)]
+    asked = [{"messages": said} for pair in zip(agent, others, strict=True) for said in pair]
+    found = read(written(file, lines(*asked)))
+    assert len(found) == 41
+    assert max(len(each.messages) for each in found) == 80
+
+
+def marked(text: str, **more: Any) -> Any:
+    return {"role": "user", "content": [{"type": "text", "text": text, **more}]}
+
+
+TOOL_USE = {"type": "tool_use", "id": "t-1", "name": "look", "input": {"page": 1}}
+RESULT = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t-1", "content": "found"}]}
+THOUGHT = {"type": "thinking", "thinking": "Hm.", "signature": "x"}
+GROWING = {
+    "with a mark of the cache that moves": (
+        [marked("a", cache_control={"type": "ephemeral"}), {"role": "assistant", "content": "b"}],
+        [marked("a"), {"role": "assistant", "content": "b"}, marked("c", cache_control={"type": "ephemeral"})],
+    ),
+    "with an answer sent back as text": (
+        [marked("a"), {"role": "assistant", "content": [{"type": "text", "text": "b"}]}],
+        [marked("a"), {"role": "assistant", "content": "b"}, marked("c")],
+    ),
+    "without its reasoning": (
+        [marked("a"), {"role": "assistant", "content": [THOUGHT, TOOL_USE]}],
+        [marked("a"), {"role": "assistant", "content": [TOOL_USE]}, RESULT],
+    ),
+    "with calls written otherwise": (
+        [{"role": "user", "content": "a"}, openai_call('{"page": 1}', index=0)],
+        [{"role": "user", "content": "a"}, openai_call('{"page":1}'), {"role": "user", "content": "c"}],
+    ),
+}
+
+
+@pytest.mark.parametrize("pair", GROWING.values(), ids=GROWING)
+def test_a_conversation_goes_on_however_a_program_sends_it_back(pair, file):
+    [found] = read(written(file, lines(*({"messages": said} for said in pair))))
+    assert len(found.messages) == 3
 
 
 ANSWERS = {
     "beside the messages": {"messages": SHORT[:1], "response": {"choices": [{"message": SHORT[1]}]}},
+    "without a role": {"messages": SHORT[:1], "response": {"choices": [{"message": {"content": "Hello!"}}]}},
     "as the output": {"input": {"messages": SHORT[:1]}, "output": SHORT[1]},
     "in an invocation log": {
         "schemaType": "ModelInvocationLog",
@@ -362,6 +417,12 @@ ANSWERS = {
         "output": {"outputBodyJson": {"output": {"message": {"role": "assistant", "content": [{"text": "Hello!"}]}}}},
     },
 }
+
+
+def test_an_answer_that_stands_among_the_messages_already_is_not_doubled(file):
+    logged = {"messages": SHORT, "response": {"choices": [{"message": {"content": SHORT[1]["content"]}}]}}
+    [found] = read(written(file, json.dumps(logged)))
+    assert list(found.messages) == SHORT
 
 
 @pytest.mark.parametrize("logged", ANSWERS.values(), ids=ANSWERS)

@@ -11,6 +11,8 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
 from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any
@@ -349,12 +351,28 @@ class Interrupting(dict[str, Any]):
         return dict, (dict(self),)
 
 
+@pytest.fixture
+def heeded() -> Iterator[None]:
+    """Whoever started the tests in the background may have had interrupts ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.extended
+@pytest.mark.usefixtures("heeded")
 def test_an_interrupt_that_comes_while_processes_begin_is_not_lost():
     replay = under(Policy("auto", Interrupting(strategy="auto")), workers=2)
-    with pytest.raises(KeyboardInterrupt):
-        list(replay.all([recording(LONG), recording(MIXED)]))
-    assert multiprocessing.active_children() == []
+    ended = threading.Event()
+    other = threading.Thread(target=ended.wait)
+    for has_other_threads in (False, True):
+        if has_other_threads:
+            other.start()
+        with pytest.raises(KeyboardInterrupt):
+            list(replay.all([recording(LONG), recording(MIXED)]))
+        assert multiprocessing.active_children() == []
+    ended.set()
+    other.join()
 
 
 PROGRAM = """

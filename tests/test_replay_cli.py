@@ -261,18 +261,37 @@ def test_where_none_fits_it_says_so(tmp_path):
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (("--json", "run.json"), "it is one of the recordings"),
-        (("--html", "./run.json"), "it is one of the recordings"),
+        (("--json", "run.json"), "it is read from"),
+        (("--html", "./run.json"), "it is read from"),
+        (("--html", "link.json"), "it is read from"),
+        (("--policy", "my.yaml", "--json", "my.yaml"), "it is read from"),
+        (("--html", "-"), "only --json prints to the standard output"),
         (("--html", "same", "--json", "same"), "another option names it, too"),
     ],
 )
 def test_nothing_is_written_over_a_recording_or_over_another_output(options, reason, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    before = written(tmp_path / "run.json", CHAT).read_bytes()
+    written(tmp_path / "run.json", CHAT)
+    os.link("run.json", "link.json")
+    Path("my.yaml").write_text("strategy: auto")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     result = run("replay", "run.json", *options)
     assert result.exit_code == 2
     assert f"cannot be written: {reason}" in " ".join(result.stderr.split())
-    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("run.json", before)]
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_nothing_is_written_over_what_is_in_a_folder_of_recordings(tmp_path):
+    file = written(tmp_path / "run.json", CHAT)
+    assert run("replay", tmp_path, "--html", file).exit_code == 2
+
+
+def test_a_path_that_leads_to_itself_costs_a_line(tmp_path, file):
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    result = run("replay", file, loop)
+    assert "1 recording, " in result.stdout
+    assert f"Error: {loop}: it cannot be read: " in result.stderr
 
 
 def test_a_recommendation_is_not_written_over_a_recording(tmp_path):
@@ -334,13 +353,18 @@ def wait_for(condition: Any, *, seconds: float = 20) -> bool:
     return True
 
 
+def heed_interrupts() -> None:
+    """Whoever started the tests in the background may have had interrupts ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.fixture
 def busy(tmp_path: Path) -> Any:
     """A replay in two processes that would take minutes, in a group of its own. No pipe holds one of its recordings."""
     file = written(tmp_path / "many.jsonl", *[[*CHAT[:-1], *chat([FILLER * 9_000] * 5)]] * 40)
     command = [PROGRAM, "replay", file, "-j", "2", "--window", "8000"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, start_new_session=True, **pipes) as process:
+    with subprocess.Popen(command, start_new_session=True, preexec_fn=heed_interrupts, **pipes) as process:
         try:
             yield process
         finally:

@@ -28,6 +28,7 @@ from holdfast.cli.replay_tables import print_candidates, print_policies
 from holdfast.cli.terminal import complain, failures_told, printable, say
 from holdfast.errors import HoldfastError, InvalidValueError
 from holdfast.recordings import FORMATS, Recording, Unreadable, read_recordings, size_of
+from holdfast.recordings.sources import Source, sources
 from holdfast.replay import (
     GRID,
     Policy,
@@ -132,7 +133,7 @@ def replay(names: Sequence[str], html: Path | None, data: Path | None, files: Se
     FILE is JSON or JSONL, also gzipped, or a folder: messages of OpenAI, Anthropic or Converse, sessions of Strands,
     session files of Claude Code. No model is called, and nothing is written but what --html and --json name.
     """
-    _check_places(files, html, data)
+    _check_places([*files, *map(Path, names)], html, None if str(data) == "-" else data)
     with failures_told():
         results, replayed = _replayed(files, policies_from(tuple(names)), **options)
         report = report_of(results, replayed, options["prices"], made=date.today().isoformat())
@@ -267,16 +268,29 @@ def _early_ends(results: Sequence[Result], policy: str | None = None) -> list[st
 
 
 def _check_places(files: Sequence[Path], *places: Path | None) -> None:
-    """Refuse a place that nothing can be written to, or that holds a recording, before the work, not after it."""
-    taken = {str(file.resolve()): "it is one of the recordings" for file in files}
-    for place in places:
-        if place is None or str(place) == "-":
-            continue
-        if not place.absolute().parent.is_dir():
-            raise click.UsageError(printable(f"{place} cannot be written: there is no folder {place.parent}"))
-        if reason := taken.get(str(place.resolve())):
+    """Refuse a place that nothing can be written to, or that is read from, before the work, not after it."""
+    given = [place for place in places if place is not None]
+    for place in given:
+        if reason := _why_not(place, files, given):
             raise click.UsageError(printable(f"{place} cannot be written: {reason}"))
-        taken[str(place.resolve())] = "another option names it, too"
+
+
+def _why_not(place: Path, files: Sequence[Path], places: Sequence[Path]) -> str:
+    if str(place) == "-":
+        return "only --json prints to the standard output"
+    if not place.absolute().parent.is_dir():
+        return f"there is no folder {place.parent}"
+    if len([other for other in places if os.path.realpath(other) == os.path.realpath(place)]) > 1:
+        return "another option names it, too"
+    return "it is read from" if _is_among(place, files) else ""
+
+
+def _is_among(place: Path, files: Sequence[Path]) -> bool:
+    """Say whether a file is one of those that are given, or in a folder that is."""
+    if not place.exists():
+        return False
+    found = (source for source in sources(map(str, files)) if isinstance(source, Source))
+    return any(os.path.samefile(place, path) for source in found for path in source.logged or (source.name,))
 
 
 def _write(report: Report, html: Path | None, data: Path | None) -> None:

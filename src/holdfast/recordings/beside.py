@@ -55,8 +55,7 @@ def name_in(value: dict[str, Any]) -> str:
 
 def answer_in(value: dict[str, Any]) -> list[Any]:
     """Return what the model answered to a request that was logged together with its response."""
-    answers = (answer for body in _responses(value) for answer in _answers(body) if isinstance(answer, dict))
-    return list(islice(answers, 1))
+    return list(islice((answer for body in _responses(value) for answer in _answers(body)), 1))
 
 
 def dialect_beside(body: dict[str, Any]) -> str:
@@ -75,11 +74,12 @@ def _responses(value: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield next((body for body in bodies if isinstance(body, dict)), response)
 
 
-def _answers(body: dict[str, Any]) -> Iterator[Any]:
-    for choice in body["choices"] if isinstance(body.get("choices"), list) else ():
-        yield choice.get("message") if isinstance(choice, dict) else None
-    if isinstance(body.get("output"), dict):
-        yield body["output"].get("message")
+def _answers(body: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    choices = body["choices"] if isinstance(body.get("choices"), list) else []
+    output = [body["output"]] if isinstance(body.get("output"), dict) else []
+    for holder in (*choices, *output):
+        if isinstance(holder, dict) and isinstance(holder.get("message"), dict):
+            yield {"role": "assistant", **holder["message"]}
     if body.get("role") == "assistant":
         yield body
 

@@ -54,7 +54,7 @@ def recording_of(name: str, value: Any, format: str | None = None) -> Recording:
     body = {"messages": value} if isinstance(value, list) else body_of(value)
     if body is None:
         raise UnusableError("there are no messages in it")
-    spoken = body["messages"] + (answer_in(value) if isinstance(value, dict) else [])
+    spoken = body["messages"] + (answer_in(value) if isinstance(value, dict) and not _is_answered(body) else [])
     prompts, messages = _parted(spoken)
     dialect = _dialect(messages, format, dialect_beside(body))
     wires = [_as_sent(dialect, message) for message in messages]
@@ -98,6 +98,12 @@ def check_usable(messages: Sequence[dict[str, Any]]) -> None:
         raise UnusableError("no answer of a model in it")
     if roles == {"assistant"}:
         raise UnusableError("nothing but answers of a model in it")
+
+
+def _is_answered(body: dict[str, Any]) -> bool:
+    """Say whether a log has the answer among the messages already, as one that was written after it came."""
+    last = body["messages"][-1] if body["messages"] else None
+    return isinstance(last, dict) and last.get("role") == "assistant"
 
 
 def _parted(messages: Sequence[Any]) -> tuple[list[Any], Sequence[Any]]:

@@ -32,6 +32,11 @@ class Source:
     size: int
     logged: tuple[str, ...] = ()
 
+    @property
+    def real_path(self) -> str:
+        """By which it is known again; "" for what has no size, as a pipe."""
+        return os.path.realpath(self.logged[0] if self.logged else self.name) if self.size else ""
+
 
 def size_of(paths: Given) -> int:
     """Return the bytes on disk that `read_recordings` reads of *paths*. What cannot be read counts nothing."""
@@ -53,7 +58,7 @@ def sources(paths: Iterable[str]) -> Iterator[Source | Unreadable]:
     """
     seen: set[str] = set()
     for source in _all_sources(paths):
-        real = os.path.realpath(source.name) if isinstance(source, Source) and source.size else ""
+        real = source.real_path if isinstance(source, Source) else ""
         if real not in seen:
             yield source
         seen.update({real} - {""})

@@ -98,10 +98,10 @@ def joined(lines: Iterable[tuple[int, bytes]]) -> bytes:
     """Return numbered lines as the one text that they are, and an empty line for each number that is left out."""
     text, due = bytearray(), 1
     for number, line in lines:
+        if len(text) + number - due + len(line) > _LONGEST:
+            raise _too_long("one value", number)
         text += b"\n" * (number - due) + line
         due = number + 1
-        if len(text) > _LONGEST:
-            raise _too_long("one value", number)
     return bytes(text)
 
 
@@ -113,7 +113,8 @@ def _next_line(stream: Stream, number: int) -> bytes:
 
 
 def _too_long(what: str, number: int) -> UnusableError:
-    return UnusableError(f"{what} of more than {_LONGEST >> 20} MiB; write one conversation a line", number)
+    most = f"{_LONGEST >> 20} MiB"
+    return UnusableError(f"{what} of more than {most}, and the rest is not read; write one conversation a line", number)
 
 
 def _read_line(stream: Stream, number: int) -> bytes:

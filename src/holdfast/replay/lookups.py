@@ -52,11 +52,13 @@ class Lookups:
         for reference in within:
             if page := await self._page_with(use, reference):
                 return self._found(request, answer, page)
-        return Counts(lost=1, further=int(bool(within) or await self._is_named_in(opened.values(), use)))
+        is_further = bool(within) or await self._is_named_in(opened.values(), use)
+        return self._lost(request, answer) if is_further else Counts(lost=1)
 
     async def _page_with(self, use: Use, reference: str) -> str:
         """Return the page of a content that shows a value, if one look-up can lead there."""
-        for asked in ({}, {"pattern": _pattern(use.query), "ignore_case": True}):
+        pattern = _pattern(use.query)
+        for asked in ({}, {"pattern": pattern, "ignore_case": True}) if pattern else ({},):
             page = await self._asked(self._retrieve, {"reference": reference, **asked})
             if holds(page, use.value):
                 return page
@@ -77,6 +79,13 @@ class Lookups:
             return Counts(lookup=1)
         read = sum(map(self._manager.hold.estimator.text, filter(None, answers)))
         return Counts(lookup=1, lookup_cached=len(answers) * request.tokens, lookup_fresh=read)
+
+    def _lost(self, request: Request, answer: str) -> Counts:
+        """Count what takes a search in vain and two pages, at the least."""
+        if self._manager.hold is None:
+            return Counts(lost=1, further=1)
+        read = self._manager.hold.estimator.text(answer) + 2 * self._manager.hold.answer_tokens
+        return Counts(lost=1, further=1, lookup_cached=3 * request.tokens, lookup_fresh=read)
 
     async def _searched(self, query: str) -> str:
         return await self._asked(self._search, {"query": query})
@@ -119,9 +128,9 @@ class Lookups:
 def _pattern(query: str) -> str:
     """Return what finds the lines with words of a query; with too many of them, the last, which stand by the value."""
     pattern = ""
-    for word in reversed(dict.fromkeys(_TELLING.findall(query.replace(MASK, " ")))):
+    for word in dict.fromkeys(reversed(_TELLING.findall(query.replace(MASK, " ")))):
         longer = f"{word}|{pattern}" if pattern else word
         if len(longer) > _LONGEST_PATTERN:
             break
         pattern = longer
-    return pattern or MASK
+    return pattern

@@ -9,6 +9,7 @@ from __future__ import annotations
 import multiprocessing
 import pickle
 import signal
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain, islice
@@ -156,13 +157,31 @@ def _work_until_closed(connection: Connection, work: Callable[[Any], Any]) -> No
 @contextmanager
 def _interrupts_held() -> Iterator[None]:
     """Hold Ctrl-C back until the end. Processes that begin meanwhile never get it, also while they load modules."""
-    if not hasattr(signal, "pthread_sigmask"):
+    with _interrupts_noted():
+        if not hasattr(signal, "pthread_sigmask"):
+            yield
+            return
+        # As it begins, it lets interrupts through.
+        resource_tracker.ensure_running()
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            yield
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _interrupts_noted() -> Iterator[None]:
+    """Raise a KeyboardInterrupt at the end if Ctrl-C came: other threads get it where this one holds it back."""
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield
         return
-    # As it begins, it lets interrupts through.
-    resource_tracker.ensure_running()
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    came: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, frame: came.append(number))
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if came:
+        raise KeyboardInterrupt

@@ -19,7 +19,7 @@ MOST_STEPS = 600
 KINDS = ("offload", "reduction", "failure")
 _TOLD, _WHAT, _FAILURE = 2, 90, 300
 # How much closer a zoom has to come to be offered, and to be there at first.
-_OFFERED, _AT_FIRST = 1.5, 3
+_OFFERED, _AT_FIRST = 1.3, 2.5
 # How far above the window a picture goes on that shows no more.
 _ABOVE = 1.15
 
@@ -90,12 +90,14 @@ def scale_of(recording: Recording, window: int) -> Scale:
 def zoom_of(recording: Recording, window: int) -> Zoom | None:
     """Return the scale that shows the smaller of window and highest request at its best; None if it is no closer."""
     highest = max((series.peak for series in recording.under), default=0)
-    near, far = sorted((window, highest))
-    if near <= 0 or far < _OFFERED * near:
+    if min(window, highest) <= 0:
         return None
     is_crossed = window < highest
-    top = round(near * _ABOVE) if is_crossed else near
-    return Zoom(_scale_up_to(top, recording), "the window" if is_crossed else "the requests", far > _AT_FIRST * near)
+    near = _scale_up_to(round(window * _ABOVE) if is_crossed else highest, recording)
+    closer = scale_of(recording, window).top / near.top
+    if closer < _OFFERED:
+        return None
+    return Zoom(near, "the window" if is_crossed else "the requests", closer > _AT_FIRST)
 
 
 def trace_of(series: Series, scale: Scale) -> Trace:
