@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from interrupts import heed_interrupts
 from rich.cells import cell_len
 
 from holdfast.cli import demo
@@ -194,11 +195,6 @@ def test_the_installed_script_runs_the_demo(encoding: str, tmp_path: Path):
     assert (done.returncode, done.stderr) == (0, "")
     assert "none refused" in done.stdout
     assert "\\u2026" not in done.stdout
-
-
-def heed_interrupts() -> None:
-    """Whoever started the tests in the background may have had interrupts ignored."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @pytest.mark.extended

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from interrupts import heed_interrupts
 from replaying import FILLER, chat
 
 from holdfast.cli.commands import holdfast
@@ -351,11 +352,6 @@ def wait_for(condition: Any, *, seconds: float = 20) -> bool:
             return False
         time.sleep(0.02)
     return True
-
-
-def heed_interrupts() -> None:
-    """Whoever started the tests in the background may have had interrupts ignored."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @pytest.fixture
