@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from holdfast.defaults import LOW_WATER, TRIGGER
+from holdfast.defaults import LOW_WATER, MARKER_TOKENS, TRIGGER
 from holdfast.errors import InvalidTypeError, InvalidValueError
 
 __all__ = ["Budget", "require_share"]
 
 _NEARLY_ALL = 0.9
+_SHARE_FOR_MARKER = 12
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,7 +19,7 @@ class Budget:
 
     *window* is what the model takes, *reserved* is kept free for its answer, and *fixed* goes to the system prompt and
     the tools. At *trigger*, a share of the window, history is reduced; then down to *low_water*, so that many turns
-    only append.
+    only append. *marker_tokens* are for the extract of what was removed.
     """
 
     window: int
@@ -26,11 +27,13 @@ class Budget:
     fixed: int = 0
     trigger: float = TRIGGER
     low_water: float = LOW_WATER
+    marker_tokens: int = MARKER_TOKENS
 
     def __post_init__(self) -> None:
         _require_tokens("window", self.window, at_least=1)
         _require_tokens("reserved", self.reserved)
         _require_tokens("fixed", self.fixed)
+        _require_tokens("marker_tokens", self.marker_tokens)
         require_share("trigger", self.trigger)
         require_share("low_water", self.low_water)
         if self.reserved >= self.window:
@@ -52,6 +55,11 @@ class Budget:
     def target(self) -> int:
         """To how many tokens of messages history is reduced."""
         return min(self._messages_at(self.low_water), int(self.trigger_at * self.low_water / self.trigger))
+
+    @property
+    def marker(self) -> int:
+        """What an extract of removed messages takes at most: never more than a twelfth of the window."""
+        return min(self.marker_tokens, self.window // _SHARE_FOR_MARKER)
 
     def _messages_at(self, share: float) -> int:
         """Return that share of the window less what is fixed; where little is left, a share of what is."""

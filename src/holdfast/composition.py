@@ -55,6 +55,8 @@ def composed(
     offloader = _chosen("offloader", offloader, is_auto, _brought(ContextOffloader, plugins))
     stores = offloader or (compression if archive is not False else None)
     _refuse_without("compression", compression, {**protect, **limits, "archive": archive})
+    if not compression and not offloader:
+        _refuse_without("offloader, nor without compression", None, {"names": shared["names"]})
     _refuse_where_nothing_is_stored(stores, {"offload_storage": storage, "embedder": embedder})
     compresses = compression_from(compression, protect, window=limits["window"], **shared)
     offloads = offloader_from(offloader, storage, embedder=embedder, **shared)
@@ -86,6 +88,7 @@ def _rehearse(state: Mapping[str, Any]) -> None:
         limits={"window": None},
         dialect=None,
         count_text=None,
+        names=None,
     )
     for name, part in (("compression", blank.compression), ("offloader", blank.hold), ("archive", blank.archive)):
         if name in state and part is not None:

@@ -17,6 +17,7 @@ from holdfast.dialects import dialect_named
 from holdfast.errors import InvalidTypeError, InvalidValueError
 from holdfast.eviction import EvictingStorage
 from holdfast.hold import Hold
+from holdfast.names import Names
 from holdfast.offload import ContextOffloader, OffloadRules
 from holdfast.storage import FileStorage, InMemoryStorage, S3Storage, Storage
 from holdfast.tokens import TokenEstimator, estimate_text
@@ -38,7 +39,7 @@ __all__ = [
 CompressionChoice: TypeAlias = CompressionConfig | ContextCompression | None
 OffloaderChoice: TypeAlias = bool | Mapping[str, Any] | OffloadRules | ContextOffloader | None
 
-_WHEN = ("proactive", "low_water", "on_reduction")
+_WHEN = ("proactive", "low_water", "marker_tokens", "on_reduction")
 _OF_OFFLOADER = (*(rule.name for rule in fields(OffloadRules)), "include_retrieval_tool", "on_event")
 
 
@@ -80,7 +81,8 @@ def compression_from(given: CompressionChoice, protect: Mapping[str, Any], **opt
     if given is None or given is False:
         return None
     if isinstance(given, ContextCompression):
-        _refuse_beside("a ContextCompression of your own", {**protect, "count_text": options["count_text"]})
+        own = {name: options[name] for name in ("count_text", "names")}
+        _refuse_beside("a ContextCompression of your own", {**protect, **own})
         return given
     when: dict[str, Any] = {}
     if isinstance(given, Mapping):
@@ -93,7 +95,7 @@ def offloader_from(given: OffloaderChoice, storage: StorageChoice, **options: An
     if given is None or given is False:
         return None
     if isinstance(given, ContextOffloader):
-        own = {"offload_storage": storage, "count_text": options["count_text"], "embedder": options["embedder"]}
+        own = {"offload_storage": storage, **{name: options[name] for name in ("count_text", "embedder", "names")}}
         _refuse_beside("a ContextOffloader of your own", own)
         return given
     if isinstance(given, OffloadRules):
@@ -126,6 +128,7 @@ def hold_for(
         timeout=rules.store_timeout,
         dialect=None if dialect is None else dialect_named(dialect),
         embedder=embedder,
+        names=Names.from_options(options["names"]),
     )
 
 

@@ -6,6 +6,7 @@ __all__ = [
     "ANSWER_TOKENS",
     "EVICT_AFTER_TURNS",
     "LOW_WATER",
+    "MARKER_TOKENS",
     "METHOD",
     "PREVIEW_TOKENS",
     "THRESHOLD",
@@ -29,8 +30,11 @@ WINDOW_SIZE = 40
 TRIGGER = 0.7
 """From this share of the window on, history is reduced before a model call."""
 
-LOW_WATER = 0.45
+LOW_WATER = 0.35
 """Down to this share of the window."""
+
+MARKER_TOKENS = 2_500
+"""What stands for all removed messages has at most so many tokens, and at most a twelfth of the window."""
 
 WINDOW = 128_000
 """What a model is taken for to hold, if nobody knows."""

@@ -13,6 +13,7 @@ from holdfast.cuts import Cuts, answers
 from holdfast.dialects import Dialect, OpenAI, dialect_of
 from holdfast.dialects.wires import unread_in
 from holdfast.messages import Block, Json, Message, Opaque, Reasoning, ToolResult, ToolUse
+from holdfast.names import Names
 from holdfast.tokens import TokenEstimator
 
 __all__ = ["History", "Unit", "goes_on"]
@@ -51,9 +52,15 @@ class History:
     and one that was changed in place at once if it is recent, else within a few turns, or when `verify` looks at all.
     """
 
-    def __init__(self, dialect: Dialect | None = None, estimator: TokenEstimator | None = None) -> None:
+    def __init__(
+        self,
+        dialect: Dialect | None = None,
+        estimator: TokenEstimator | None = None,
+        names: Names | None = None,
+    ) -> None:
         self.dialect: Dialect = dialect or OpenAI()
         self.estimator = estimator or TokenEstimator()
+        self.names = names or Names()
         self._detects = dialect is None
         self._passed = 0
         self.revision = 0

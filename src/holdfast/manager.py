@@ -21,6 +21,7 @@ from holdfast.ledger import Ledger, ReductionRecord, UndoRecord
 from holdfast.ledger.kinds import Subscribe
 from holdfast.limits import Limits
 from holdfast.loops import ManagedConversation, specs_with
+from holdfast.names import Names
 from holdfast.reports import ContextReport, report_on
 from holdfast.search import SearchAnswer
 from holdfast.search.embedding import Embedder, Embedding
@@ -49,6 +50,7 @@ class ContextManager:
 
     The agent may pin messages unless *include_pin_tool* is False. A loop of your own says which messages it speaks, as
     *dialect*: ``"openai"``, ``"anthropic"`` or ``"converse"``. *count_text* counts tokens where estimates will not do.
+    *names* says what counts as a name in extracts: ``Names(include=[r"ORD-\\d+"])``.
 
     An own `ContextOffloader` or `ContextCompression`, given as the option or among *plugins*, takes the place of the
     managed one. What is wrong or has no effect is an error here, not later.
@@ -76,6 +78,7 @@ class ContextManager:
         count_text: Callable[[str], int] | None = None,
         archive: bool | None = None,
         embedder: Embedder | None = None,
+        names: Names | Mapping[str, Any] | None = None,
         plugins: Iterable[Plugin] | None = (),
     ) -> None:
         dialect = self.speaks if dialect is None else dialect
@@ -94,6 +97,7 @@ class ContextManager:
             limits={"window": window, "reserved": reserved},
             dialect=dialect,
             count_text=count_text,
+            names=names,
         )
         check_flag("include_pin_tool", include_pin_tool)
         self._pins = include_pin_tool and self.compression is not None

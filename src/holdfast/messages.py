@@ -7,7 +7,7 @@ nobody changed goes back as it came: prompt caches and signed reasoning stay val
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
@@ -17,6 +17,7 @@ __all__ = [
     "KEPT_IN",
     "LEFT_AS",
     "NO_NOTES",
+    "OFFLOADED",
     "SUMMARY",
     "Block",
     "Document",
@@ -30,14 +31,15 @@ __all__ = [
     "ToolResult",
     "ToolUse",
     "as_json_text",
+    "text_of",
 ]
 
 Role: TypeAlias = Literal["user", "assistant", "system"]
 
 SUMMARY = "summary"
-KEPT_IN, KEPT_AS, LEFT_AS = "kept_in", "kept_as", "left_as"
+KEPT_IN, KEPT_AS, LEFT_AS, OFFLOADED = "kept_in", "kept_as", "left_as", "offloaded"
 """Notes: where what left is stored, on a marker or a summary; where a message is stored of which something is left out,
-and what tells that message from one that somebody changed since.
+and what tells that message from one that somebody changed since; the references of results that were offloaded.
 """
 NO_NOTES: Mapping[str, Any] = MappingProxyType({})
 _PINNED, _MADE_AS = "pinned", "holdfast"
@@ -136,6 +138,24 @@ def _described(value: Any) -> Any:
     return dict(value) if isinstance(value, Mapping) else str(value)
 
 
+def text_of(message: Message) -> str:
+    """Return all that a message says, the calls and results of tools included."""
+    return "\n".join(_texts_in(message.blocks))
+
+
+def _texts_in(blocks: Iterable[Block]) -> Iterator[str]:
+    for block in blocks:
+        match block:
+            case Text(text) | Reasoning(text):
+                yield text
+            case ToolUse(_, name, arguments):
+                yield f"{name} {arguments if isinstance(arguments, str) else as_json_text(arguments)}"
+            case Json(value):
+                yield as_json_text(value)
+            case ToolResult(_, content):
+                yield from _texts_in(content)
+
+
 Block: TypeAlias = Text | Json | Image | Document | Reasoning | Opaque | ToolUse | ToolResult
 
 
@@ -179,6 +199,12 @@ class Message:
         """What holdfast made it for, if it did."""
         made_as = self.notes.get(_MADE_AS)
         return made_as if isinstance(made_as, str) else None
+
+    @property
+    def offloaded(self) -> tuple[str, ...]:
+        """The references of its results that were offloaded, as far as they were noted."""
+        noted = self.notes.get(OFFLOADED)
+        return tuple(name for name in noted if isinstance(name, str)) if isinstance(noted, (list, tuple)) else ()
 
     def with_pin(self, pinned: bool) -> Message:
         """Return the message pinned, or not."""

@@ -14,7 +14,7 @@ from holdfast.dialects import Dialect
 from holdfast.history import goes_on
 from holdfast.messages import KEPT_AS, KEPT_IN, Block, Message, Reasoning, Text, ToolResult, ToolUse, as_json_text
 
-__all__ = ["HISTORY", "KnownReferences", "Source", "is_reference", "offloaded_as", "offloaded_in"]
+__all__ = ["HISTORY", "KnownReferences", "Source", "is_reference"]
 
 HISTORY = "history"
 """What a batch of messages came from, instead of a tool."""
@@ -29,17 +29,6 @@ _BEGINNING, _MOST_BEGINNINGS = 4, 16
 # A reference stands between blanks, quotes or brackets. One that holds such itself is looked for as it is.
 _WORD = re.compile(r"[^\s\"'`<>()\[\]{},;|\\]+")
 _TRAILING = ".:!?…"
-_OFFLOADED = re.compile(r"\[Offloaded as ([^\n]{1,1000}?) : ")
-
-
-def offloaded_as(reference: str) -> str:
-    """Return the words by which a reference is introduced in a conversation, and known again after a restart."""
-    return f"[Offloaded as {reference} : "
-
-
-def offloaded_in(text: str) -> list[str]:
-    """Return the references that a text introduces so."""
-    return _OFFLOADED.findall(text[:_LONGEST_SCAN])
 
 
 def is_reference(value: object) -> TypeGuard[str]:
@@ -60,8 +49,8 @@ _UNKNOWN = Source("")
 class KnownReferences:
     """Remembers the latest 10,000 references with the tool each came from, and which messages show them.
 
-    What only a text claims to be a reference is kept apart, the latest 2,000: it displaces nothing that was stored
-    here. What is *lasting* is the last to be forgotten, but for what is visible.
+    What is only noted on messages is kept apart, the latest 2,000, until it is found to be there: others keep messages
+    too, and may change them. What is *lasting* is the last to be forgotten, but for what is visible.
     """
 
     def __init__(self, lasting: Container[str] = ()) -> None:
@@ -211,12 +200,11 @@ class KnownReferences:
         self._counts.update(shown)
 
     def _read(self, message: Message) -> frozenset[str]:
-        """Return what a message shows, and get to know what it says was offloaded."""
+        """Return what a message shows, and get to know what is noted on it as offloaded."""
         noted = [parted(note)[0] for name in (KEPT_IN, KEPT_AS) if isinstance(note := message.notes.get(name), str)]
-        said = [reference for text in _texts_in(message.tool_results) for reference in offloaded_in(text)]
         for reference in noted:
             self.learn(reference, HISTORY)
-        for reference in said:
+        for reference in message.offloaded:
             self.claim(reference)
         return self.shown_in(message.blocks)
 

@@ -12,7 +12,7 @@ from holdfast.archive.chronicle import Chronicle
 from holdfast.archive.kept import Kept, Lost
 from holdfast.archive.left import Left, left_noted, offset_of
 from holdfast.archive.marking import Marker, admitting, marked, recounted, sealing, with_summary
-from holdfast.archive.naming import Naming, fitting
+from holdfast.archive.naming import Naming, fitting, removed_by
 from holdfast.archive.parts import Digests, Place, StoredParts, digests_of, with_found
 from holdfast.archive.snapshots import snapshot
 from holdfast.archive.taking import kept_whole, left_with, lost_by, places_in, removals_of, taken_by
@@ -49,9 +49,6 @@ class Archive:
     and the latest 100 after a restart.
     """
 
-    tokens_for_marker = 250
-    """What a marker takes at most, beside what else stands at the seam."""
-
     def __init__(self, hold: Hold) -> None:
         self._hold = hold
         self.chronicle = Chronicle()
@@ -76,8 +73,10 @@ class Archive:
     def _latest(self) -> str | None:
         return self._chain[-1] if self._chain else None
 
-    async def keep(self, plan: Plan, history: History, *, limit: int) -> Kept | None:
+    async def keep(self, plan: Plan, history: History, *, limit: int, room: int) -> Kept | None:
         """Store what *plan* takes, and return the plan that says where, in as many words as *limit* tokens allow.
+
+        An extract of what leaves stands there too, of at most *room* tokens.
 
         None if nothing of the conversation would leave, or nothing be gained. Raises what the storage raises. It counts
         as kept once it is confirmed, and is withdrawn otherwise.
@@ -85,7 +84,8 @@ class Archive:
         plan, messages, revision = with_summary(plan, history), list(history.messages), history.revision
         large = {at: snapshot(messages[at].wire) for at in places_in(plan) if not history.is_seen_whole(at)}
         taken = await WORKERS.run(taken_by, plan, messages, self.chronicle, self._left)
-        naming = fitting(plan, history, taken, how=self._hold.how_to_look, usual=self._usual, limit=limit)
+        extract = await WORKERS.run(removed_by, plan, history.copy(), room)
+        naming = fitting(plan, history, taken, extract, how=self._hold.how_to_look, usual=self._usual, limit=limit)
         if naming is None:
             return None
         self._count += 1
@@ -97,11 +97,12 @@ class Archive:
         named = sealing(naming.counted(reference), packed.seals)
         return Kept(named, reference, taken.left, revision, taken.places, large, packed.needed, packed.parts)
 
-    def foreseen(self, plan: Plan, history: History, *, limit: int) -> Plan | None:
+    def foreseen(self, plan: Plan, history: History, *, limit: int, room: int) -> Plan | None:
         """Return the plan that `keep` would, with a reference such as it would be, and store nothing."""
         plan = with_summary(plan, history)
         taken = taken_by(plan, history.messages, self.chronicle, self._left)
-        naming = fitting(plan, history, taken, how=self._hold.how_to_look, usual=self._usual, limit=limit)
+        extract = removed_by(plan, history, room)
+        naming = fitting(plan, history, taken, extract, how=self._hold.how_to_look, usual=self._usual, limit=limit)
         return None if naming is None else naming.counted(self._usual)
 
     async def _packed(self, naming: Naming, messages: Sequence[Message]) -> _Packed:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -11,6 +10,7 @@ from holdfast.archive.left import LEFT, Left
 from holdfast.batches import Seal
 from holdfast.compression.plans import Drop, Edit, Insert, Plan, Rewrite
 from holdfast.compression.seams import BRIDGE, seam
+from holdfast.compression.shortening import Shortened
 from holdfast.history import History
 from holdfast.messages import KEPT_AS, KEPT_IN, LEFT_AS, SUMMARY, Block, Message, Text, ToolResult
 
@@ -18,7 +18,6 @@ __all__ = ["MARKER", "Marker", "admitting", "marked", "recounted", "referring", 
 
 MARKER = "marker"
 _END_OF_SUMMARY = "</summary>"
-_LEFT_OUT = re.compile(r"(characters left out|left out to save space)( …)?\]")
 
 
 class Marker(NamedTuple):
@@ -135,15 +134,14 @@ def _referring(edit: Rewrite, kept_as: Mapping[int, str], in_words: bool) -> Rew
     message = edit.message
     if message.made_as is not None:
         return edit
-    told = f"see {kept_as[edit.start]}"
-    blocks = tuple(_telling(block, told) if in_words else block for block in message.blocks)
+    blocks = tuple(_telling(block, kept_as[edit.start]) if in_words else block for block in message.blocks)
     noted = replace(message, notes={**message.notes, KEPT_AS: kept_as[edit.start]}, edited=True)
     return Rewrite(edit.start, noted if blocks == message.blocks else noted.with_blocks(blocks))
 
 
 def _admitting(edit: Rewrite, kept_as: Mapping[int, str]) -> Rewrite:
-    message, told = edit.message, f"see {kept_as[edit.start]}" if edit.start in kept_as else "and lost"
-    blocks = tuple(_telling(block, told) for block in message.blocks)
+    message = edit.message
+    blocks = tuple(_telling(block, kept_as.get(edit.start)) for block in message.blocks)
     return edit if blocks == message.blocks else Rewrite(edit.start, message.with_blocks(blocks))
 
 
@@ -154,21 +152,18 @@ def _sealing(edit: Rewrite, seals: Mapping[int, Seal]) -> Rewrite:
     return Rewrite(edit.start, replace(edit.message, notes=notes))
 
 
-def _telling(block: Block, told: str) -> Block:
-    """Return a result of a tool with a word on what became of what is left out of it."""
+def _telling(block: Block, reference: str | None) -> Block:
+    """Return a result of a tool with a word on what became of what is left out of it: None if that is lost."""
     if not isinstance(block, ToolResult):
         return block
-    content = tuple(_telling_part(part, told) for part in block.content)
-    return block if content == block.content else block.with_content(content)
-
-
-def _telling_part(part: Block, told: str) -> Block:
-    notes = list(_LEFT_OUT.finditer(part.text)) if isinstance(part, Text) else []
-    if not isinstance(part, Text) or not notes:
-        return part
-    # What was said may hold such words too. The note stands in the middle.
-    note = min(notes, key=lambda found: abs(found.start() + found.end() - len(part.text)))
-    return Text(f"{part.text[: note.start()]}{note[1]}, {told}{note[2] or ''}]{part.text[note.end() :]}")
+    parts = [(part, part if isinstance(part, Shortened) else None) for part in block.content]
+    if not any(short for _, short in parts):
+        return block
+    told = (
+        part if short is None else short.lost() if reference is None else short.kept_as(reference)
+        for part, short in parts
+    )
+    return block.with_content(tuple(told))
 
 
 def _made(plan: Plan, history: History) -> int:

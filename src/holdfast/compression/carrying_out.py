@@ -53,7 +53,7 @@ class CarryingOut:
         budget = self.window.budget(self.conversation)
         try:
             with self.window.waiting():
-                kept = await self.archive.keep(plan, self.window.history, limit=budget.limit)
+                kept = await self.archive.keep(plan, self.window.history, limit=budget.limit, room=budget.marker)
         except Exception as error:
             self._note(error, budget.window)
             raise

@@ -6,8 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from holdfast.compression.furniture import names_a_batch, without_furniture
-from holdfast.compression.summary_messages import KEPT_FACTS
 from holdfast.compression.summary_sections import (
     CUT,
     Section,
@@ -19,34 +17,24 @@ from holdfast.compression.summary_sections import (
 )
 from holdfast.cuts import opens_a_turn
 from holdfast.messages import Json, Message, Text, ToolResult, ToolUse
-from holdfast.references import offloaded_in
+from holdfast.names import Names
 
 __all__ = ["extractive_summary"]
 
 _ASKED, _KNOWN, _TOOLS, _FAILED = "Asked by the user", "Known from before", "Tools used", "Failed"
-_NAMED, _SAID, _FACTS = "Named", "Said last", "Facts from before"
-_TITLES = {title: title for title in (_ASKED, _KNOWN, _TOOLS, _FAILED, _NAMED, _SAID, _FACTS)}
-_TITLES[KEPT_FACTS.removesuffix(":")] = _FACTS
+_NAMED, _SAID = "Named", "Said last"
+_TITLES = {title: title for title in (_ASKED, _KNOWN, _TOOLS, _FAILED, _NAMED, _SAID)}
 _LONGEST_QUOTE = 240
 _MOST_NAMES = 40
 _MOST_OF_EACH = 12
 _MOST_SAID = 3
 _LOOKED_AT = 20_000
-# No name goes beyond one of these, and all have such a mark.
-_RUN, _MARK = re.compile(r"[^\s\"'<>)\]]+"), re.compile(r"[-_#/@]")
-# Paths, addresses, identifiers with digits or case in them, and quoted numbers: what an agent has to know exactly.
-# A path or an address of mail is tried only where it can begin: every try looks at many characters.
-_NAME = re.compile(
-    r"https?://[^\s\"'<>)\]]{4,200}"
-    r"|(?<![\w.-])(?:[\w.-]{1,64}/){1,12}[\w.-]{1,64}"
-    r"|\b[A-Za-z]{1,12}[-_#][A-Za-z0-9_-]{0,24}\d[A-Za-z0-9_-]{0,24}\b"
-    r"|\b(?<!\w[.+-])\w[\w.+-]{0,63}@[\w-]{1,64}\.[\w.-]{2,64}\b"
-)
-_AFTER_A_NAME = ".,:;!?-"
 _TIMES = re.compile(r"- (.+) × (\d{1,9})")
 
 
-def extractive_summary(messages: Sequence[Message], *, known: str = "", longest: int = 6_000) -> str:
+def extractive_summary(
+    messages: Sequence[Message], *, known: str = "", longest: int = 6_000, names: Names | None = None
+) -> str:
     """Return a summary of *messages*, and of what was *known* before, of at most *longest* characters.
 
     The same messages always give the same summary. What an earlier one says is joined with it section by section, and
@@ -60,9 +48,8 @@ def extractive_summary(messages: Sequence[Message], *, known: str = "", longest:
         Section(_KNOWN, before[_KNOWN], firsts),
         Section(_TOOLS, _tools(before[_TOOLS], messages), firsts),
         Section(_FAILED, _joined(before[_FAILED], _quotes(_failures(messages)))[-_MOST_OF_EACH:], latest),
-        Section(_NAMED, _names(before[_NAMED], messages), latest),
+        Section(_NAMED, _names(before[_NAMED], messages, names or Names()), latest),
         Section(_SAID, _joined(before[_SAID], said)[-_MOST_SAID:], latest),
-        Section(_FACTS, _joined((), before[_FACTS])[-_MOST_OF_EACH:], latest),
     ]
     return written(sections, longest)
 
@@ -96,25 +83,17 @@ def _failures(messages: Iterable[Message]) -> Iterator[str]:
                 yield "".join(_texts((result,)))
 
 
-def _names(known: Iterable[str], messages: Iterable[Message]) -> list[str]:
+def _names(known: Iterable[str], messages: Iterable[Message], names: Names) -> list[str]:
     """Return what was named most, in the order of first naming; of what was named as often, the latest."""
     counts: Counter[str] = Counter()
     for message in messages:
         for text in _texts(message.blocks):
-            counts.update(_named(text[:_LOOKED_AT]))
+            counts.update(names.of(text[:_LOOKED_AT]))
     earlier = [line.removeprefix("- ") for line in known if not line.endswith((CUT, f"{CUT}]"))]
     new = list(counts)
     counts.update(earlier)
     most = {name for name, _ in counts.most_common(_MOST_NAMES)}
     return [f"- {name}" for name in _joined(earlier, new) if name in most]
-
-
-def _named(text: str) -> list[str]:
-    """Return what a text names, each name once, without what only holdfast names there."""
-    runs = dict.fromkeys(_RUN.findall(without_furniture(text)))
-    found = (name.rstrip(_AFTER_A_NAME) for run in runs if _MARK.search(run) for name in _NAME.findall(run))
-    offloaded = offloaded_in(text)
-    return [name for name in dict.fromkeys(found) if name not in offloaded and not names_a_batch(name)]
 
 
 def _texts(blocks: Iterable[object]) -> Iterator[str]:

@@ -107,8 +107,8 @@ class _Foresight:
         archive = self._compression.archive
         if plan is None or archive is None:
             return plan
-        limit = self._compression.window.budget(self._conversation).limit
-        return archive.foreseen(plan, self._history, limit=limit)
+        budget = self._compression.window.budget(self._conversation)
+        return archive.foreseen(plan, self._history, limit=budget.limit, room=budget.marker)
 
     def told(self, plan: Plan | None, when: str = "") -> Iterator[str]:
         """Yield a plan line by line, in tokens of requests as the provider counts. Numbers are those of the report."""

@@ -14,17 +14,17 @@ __all__ = ["CompressionEvent", "Keeping", "NotKept", "Reduced", "ReductionFailed
 class Keeping(Protocol):
     """Stores what a plan takes before it is carried out; `holdfast.archive.Archive` does."""
 
-    tokens_for_marker: int
-
-    async def keep(self, plan: Plan, history: History, *, limit: int) -> Any:
+    async def keep(self, plan: Plan, history: History, *, limit: int, room: int) -> Any:
         """Store what leaves, and return what has the `plan` to carry out, of at most *limit* tokens if that can be.
+
+        An extract of it stands in its place, of at most *room* tokens.
 
         It has the `reference` too, and says with `is_current(history)` whether what is stored still stands there. None
         if nothing would be gained.
         """
         ...
 
-    def foreseen(self, plan: Plan, history: History, *, limit: int) -> Plan | None:
+    def foreseen(self, plan: Plan, history: History, *, limit: int, room: int) -> Plan | None:
         """Return the plan to carry out that `keep` would, as far as that can be known, and store nothing."""
         ...
 

@@ -19,10 +19,11 @@ from holdfast.compression.keeping import CompressionEvent, Keeping, Reduced, Red
 from holdfast.compression.patience import Patience
 from holdfast.compression.plans import Plan
 from holdfast.compression.window import MOST_RETRIES, ContextWindow
-from holdfast.defaults import TRIGGER
+from holdfast.defaults import MARKER_TOKENS, TRIGGER
 from holdfast.dialects import dialect_named
 from holdfast.errors import ContextOverflowError, InvalidValueError
 from holdfast.hooks import AfterInvocation, AfterModelCall, BeforeModelCall, Conversation, HookRegistry
+from holdfast.names import Names
 from holdfast.overflow import is_context_overflow
 from holdfast.tokens import Calibration
 
@@ -30,8 +31,8 @@ __all__ = ["ContextCompression", "is_worth_it"]
 
 logger = logging.getLogger(__name__)
 
-_WORTH_IT = 0.05
-_LARGEST_SHARE_FOR_MARKER = 10
+_WORTH_IT, _SHARE_OF_LENGTH = 0.05, 0.5
+_TOKENS_OF_MARKER, _LARGEST_SHARE_FOR_MARKER = 250, 10
 
 
 class ContextCompression:
@@ -44,7 +45,9 @@ class ContextCompression:
     Reducing before a call and after an invocation is best effort: what fails is logged, and the call proceeds. After
     an overflow the history is reduced and a retry asked for, at most three times, each time with less.
 
-    With an *archive*, what leaves is stored first. If that fails it stays, unless the model refused to take it.
+    With an *archive*, what leaves is stored first. If that fails it stays, unless the model refused to take it. In its
+    place stands an extract of at most *marker_tokens* tokens, and at most a twelfth of the window. *names* says what
+    counts as a name in it.
     """
 
     def __init__(
@@ -53,6 +56,8 @@ class ContextCompression:
         *,
         proactive: bool | float = True,
         low_water: float | None = None,
+        marker_tokens: int = MARKER_TOKENS,
+        names: Names | Mapping[str, Any] | None = None,
         window: int | None = None,
         dialect: str | None = None,
         count_text: Callable[[str], int] | None = None,
@@ -66,6 +71,8 @@ class ContextCompression:
         self.window = ContextWindow(
             trigger=_trigger(proactive),
             low_water=low_water,
+            marker_tokens=marker_tokens,
+            names=Names.from_options(names),
             window=window,
             dialect=None if dialect is None else dialect_named(dialect),
             count_text=count_text,
@@ -152,7 +159,7 @@ class ContextCompression:
         if is_put_off or self._patience.lasts(self.window.history.total):
             return None
         # As with tokens, further down than needed: so that the next invocations only append.
-        down_to = math.ceil(size * self.window.low_water / (self.window.trigger or 1.0))
+        down_to = math.ceil(size * _SHARE_OF_LENGTH)
         return self.compressor.plan_window(self.window.history, down_to=min(down_to, size))
 
     def budget(self, conversation: Conversation) -> Budget:
@@ -198,7 +205,7 @@ class ContextCompression:
     def _with_room(self, budget: Budget) -> Budget:
         if self.archive is None:
             return budget
-        room = min(self.archive.tokens_for_marker, budget.limit // _LARGEST_SHARE_FOR_MARKER)
+        room = min(_TOKENS_OF_MARKER + budget.marker, budget.limit // _LARGEST_SHARE_FOR_MARKER)
         return replace(budget, fixed=budget.fixed + room)
 
     async def _plan(self, budget: Budget) -> Plan | None:

@@ -8,12 +8,11 @@ import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from holdfast.budget import Budget
 from holdfast.checks import check_flag
 from holdfast.compression.extractive import extractive_summary
-from holdfast.compression.kept_facts import FactPolicy, Facts
 from holdfast.compression.options import check_messages, protection_of
 from holdfast.compression.plans import Plan
 from holdfast.compression.protection import Protection
@@ -33,7 +32,7 @@ logger = logging.getLogger(__name__)
 _Result = TypeVar("_Result")
 Summarizer: TypeAlias = Callable[[SummaryRequest], "Awaitable[str] | str"]
 
-_SHARE_FOR_SUMMARY = 0.1
+_SHARE_FOR_SUMMARY, _ENOUGH = 0.1, 0.5
 _MOST_TOKENS, _FEWEST_TOKENS = 2_000, 100
 _CHARACTERS_PER_TOKEN = 3
 _SHORTENED = "shortened to stay within the window"
@@ -53,10 +52,9 @@ class Summarize:
     too, but all else waits for it. Without one, an extractive summary is made on the spot. If it fails, answers nothing
     or takes longer than *timeout* seconds, the history is truncated instead, and that is said.
 
-    *facts* says what becomes of a summary that lacks facts (identifiers, numbers, paths, addresses, quotes) which stood
-    in what leaves and which what stays refers to. ``"complete"`` adds a list of them, of at most a quarter of the
-    summary's length; ``"accept"`` leaves it as it is; ``"replace"`` truncates instead if it holds less than the share
-    *enough_facts* of them, 0.5 unless something else is said, and completes it otherwise.
+    An extract of what leaves follows the summary: the lines that show the most names which stand nowhere else any more.
+    With ``facts="replace"`` a summary that holds less than the share *enough_facts* of the names which later messages
+    use is not taken, and the history is truncated instead; 0.5 unless something else is said.
     *preserve_recent_messages* is another name for *protect_last*.
     """
 
@@ -71,7 +69,7 @@ class Summarize:
     timeout: float = 120.0
     window_size: int | None = None
     shorten_results: bool = True
-    facts: Facts = "complete"
+    facts: Literal["accept", "replace"] = "accept"
     enough_facts: float | None = None
 
     def __post_init__(self) -> None:
@@ -88,8 +86,24 @@ class Summarize:
             if (count := getattr(self, name)) is not None:
                 check_messages(name, count)
         check_flag("shorten_results", self.shorten_results)
+        self._check_facts()
         object.__setattr__(self, "summarizer", as_summarizer(self.summarizer))
-        _ = self.protection, self._policy
+        _ = self.protection
+
+    def _check_facts(self) -> None:
+        if self.facts not in ("accept", "replace"):
+            raise InvalidValueError(f"facts must be 'accept' or 'replace', got {self.facts!r:.80}")
+        enough = self.enough_facts
+        if enough is None:
+            return
+        if not isinstance(enough, (int, float)) or isinstance(enough, bool):
+            raise InvalidTypeError(f"enough_facts must be a share from 0 to 1, got {type(enough).__name__}")
+        if not 0 <= enough <= 1:
+            raise InvalidValueError(f"enough_facts must be a share from 0 to 1, got {enough!r}")
+        if self.facts != "replace":
+            raise InvalidValueError(
+                f"enough_facts works with facts='replace' only, got facts={self.facts!r}; leave it out"
+            )
 
     @cached_property
     def protection(self) -> Protection:
@@ -100,10 +114,6 @@ class Summarize:
     @property
     def _last(self) -> int | None:
         return self.protect_last if self.preserve_recent_messages is None else self.preserve_recent_messages
-
-    @property
-    def _policy(self) -> FactPolicy:
-        return FactPolicy(self.facts, self.enough_facts)
 
     def _protection_within(self, history: History, budget: Budget) -> Protection:
         """Return what stays; of the latest messages that nobody asked for, only what fits half of the target."""
@@ -153,22 +163,22 @@ class Summarize:
         reduction.shorten_old_results(target)
         if reduction.draft.tokens <= target:
             return reduction.fitting(budget, _SHORTENED)
-        longest, policy = _longest(budget), self._policy
+        longest = _longest(budget)
         at_least = math.ceil(reduction.old_messages * self.summary_ratio)
-        reduction.drop_oldest(target - longest - policy.room(longest) - TOKENS_OF_TAGS, at_least=at_least)
+        reduction.drop_oldest(target - longest - budget.marker - TOKENS_OF_TAGS, at_least=at_least)
         leaving = reduction.draft.dropped_messages
         if not leaving:
             return reduction.fitting(budget, _SHORTENED)
-        known = known_in(leaving)
         request = SummaryRequest(
             system_prompt=self.summarization_system_prompt,
-            known=known.words if policy.checks else known.whole,
+            known=known_in(leaving),
             messages=tuple(message for message in leaving if message.made_as is None),
             longest=longest,
             readable=max(budget.limit - longest, longest),
             estimator=history.estimator,
         )
-        return Replacement(history, budget, reduction, request, known, policy)
+        enough = _ENOUGH if self.enough_facts is None else self.enough_facts
+        return Replacement(history, budget, reduction, request, enough if self.facts == "replace" else 0)
 
     async def _answer(self, chosen: Replacement) -> str | Exception:
         """Return the summary that was asked for, or why there is none."""
@@ -251,9 +261,8 @@ def _standing_in(error: Exception, truncated: Callable[[str], Plan | None]) -> P
 
 
 def _extracted(chosen: Replacement) -> str:
-    # Shown the list as well: of that it takes the latest lines only, in a section that pushes nothing out.
-    longest = chosen.request.longest * _CHARACTERS_PER_TOKEN
-    return extractive_summary(chosen.request.messages, known=chosen.known.whole, longest=longest)
+    longest, names = chosen.request.longest * _CHARACTERS_PER_TOKEN, chosen.history.names
+    return extractive_summary(chosen.request.messages, known=chosen.request.known, longest=longest, names=names)
 
 
 def _longest(budget: Budget) -> int:

@@ -4,26 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from holdfast.compression.summary_request import SummaryRequest, without_tags
 from holdfast.messages import SUMMARY, Message
 
 __all__ = [
-    "KEPT_FACTS",
     "TOKENS_OF_TAGS",
-    "Known",
     "known_in",
     "summary_in",
     "summary_message",
     "summary_text",
     "untagged",
-    "without_list",
 ]
 
-KEPT_FACTS = "Kept facts:"
-"""The title of the list behind a summary: all lines below it that begin with a dash are its."""
-
+_EXTRACT = "[Lines from the removed messages:]"
 TOKENS_OF_TAGS = 20
 
 _TAGGED = re.compile(r"\s*<summary>\n?(.*?)\n?</summary>\s*", re.DOTALL)
@@ -38,48 +32,9 @@ def summary_in(message: Message) -> str | None:
     return message.text if found is None else found[1]
 
 
-class Known(NamedTuple):
-    """What earlier summaries say in their own words, and the lines that were listed behind these."""
-
-    words: str = ""
-    listed: str = ""
-
-    @property
-    def whole(self) -> str:
-        """Both as one summary."""
-        listed = f"{KEPT_FACTS}\n{self.listed}" if self.listed else ""
-        return "\n".join(filter(None, (self.words, listed)))
-
-
-def known_in(messages: Iterable[Message]) -> Known:
+def known_in(messages: Iterable[Message]) -> str:
     """Return what earlier summaries among *messages* say."""
-    known = [_apart(summary) for message in messages if (summary := summary_in(message)) is not None]
-    words, listed = (part.words for part in known), (part.listed for part in known)
-    return Known("\n".join(filter(None, words)), "\n".join(filter(None, listed)))
-
-
-def _apart(summary: str) -> Known:
-    words: list[str] = []
-    listed: list[str] = []
-    is_list = False
-    for line in summary.split("\n"):
-        is_title = line == KEPT_FACTS
-        is_list = is_title or (is_list and line.startswith("- "))
-        if not is_title:
-            (listed if is_list else words).append(line)
-    return Known("\n".join(words), "\n".join(listed))
-
-
-def without_list(answer: str, listed: str) -> str:
-    """Return what a summarizer answered without a list of facts that it took over: that is made anew each time.
-
-    Only the title and lines of the earlier list leave: what a summarizer itself writes there is its own.
-    """
-    lines = answer.split("\n")
-    if KEPT_FACTS not in map(str.strip, lines):
-        return answer
-    leaving = {KEPT_FACTS, *listed.splitlines()}
-    return "\n".join(line for line in lines if line.strip() not in leaving)
+    return "\n".join(summary for message in messages if (summary := summary_in(message)))
 
 
 def summary_text(text: str, request: SummaryRequest) -> str:
@@ -94,9 +49,10 @@ def summary_text(text: str, request: SummaryRequest) -> str:
     return cut
 
 
-def summary_message(inner: str) -> Message:
-    """Return the message that holds a summary."""
-    return Message.of_text("user", f"<summary>\n{inner}\n</summary>", made_as=SUMMARY)
+def summary_message(inner: str, extract: str = "") -> Message:
+    """Return the message that holds a summary, and behind it an extract of what it is about."""
+    behind = f"\n{_EXTRACT}\n{without_tags(extract)}" if extract else ""
+    return Message.of_text("user", f"<summary>\n{inner}\n</summary>{behind}", made_as=SUMMARY)
 
 
 def untagged(text: str) -> str:

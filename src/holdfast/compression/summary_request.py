@@ -20,6 +20,7 @@ from holdfast.messages import (
     ToolUse,
     as_json_text,
 )
+from holdfast.names import Names
 from holdfast.tokens import TokenEstimator
 
 __all__ = ["SUMMARY_PROMPT", "SummaryRequest", "without_tags"]
@@ -66,7 +67,7 @@ class SummaryRequest:
         )
 
     def _transcript(self) -> str:
-        said = [_rendered(shortened(message, _LONGEST_RESULT, self.estimator)) for message in self.messages]
+        said = [_rendered(shortened(message, _LONGEST_RESULT, self.estimator, Names())) for message in self.messages]
         text = "\n\n".join(said)
         tokens, room = self.estimator.text(text), self._room()
         if tokens <= room:

@@ -14,11 +14,12 @@ from holdfast.budget import Budget, require_share
 from holdfast.compression.meter import Meter
 from holdfast.compression.plans import Plan, apply, check_plan
 from holdfast.compression.words import in_words
-from holdfast.defaults import LOW_WATER, TRIGGER, WINDOW
+from holdfast.defaults import LOW_WATER, MARKER_TOKENS, TRIGGER, WINDOW
 from holdfast.dialects import Dialect
 from holdfast.errors import ContextOverflowError, InvalidTypeError, InvalidValueError
 from holdfast.history import History
 from holdfast.hooks import Conversation
+from holdfast.names import Names
 from holdfast.overflow import figures_in
 from holdfast.tokens import Calibration, TokenEstimator
 
@@ -42,6 +43,8 @@ class ContextWindow:
         *,
         trigger: float | None,
         low_water: float | None = None,
+        marker_tokens: int = MARKER_TOKENS,
+        names: Names | None = None,
         window: int | None = None,
         dialect: Dialect | None = None,
         count_text: Callable[[str], int] | None = None,
@@ -51,7 +54,9 @@ class ContextWindow:
         self.low_water = _low_water(low_water, trigger)
         self._window = None if window is None else Budget(window=window).window
         self._learnt: dict[str, int] = {}
-        self.history = History(dialect, TokenEstimator() if count_text is None else TokenEstimator(count_text))
+        self.marker_tokens = Budget(window=1, marker_tokens=marker_tokens).marker_tokens
+        estimator = TokenEstimator() if count_text is None else TokenEstimator(count_text)
+        self.history = History(dialect, estimator, names)
         self.meter = Meter(self.history, calibration or Calibration())
         self.removed_message_count = 0
         self.latest = ""
@@ -72,6 +77,7 @@ class ContextWindow:
             fixed=self.meter.fixed(conversation),
             trigger=self.trigger or 1.0,
             low_water=self.low_water,
+            marker_tokens=self.marker_tokens,
         )
 
     def request_with(self, tokens: int, conversation: Conversation) -> int:

@@ -14,6 +14,7 @@ from holdfast.hold.lasting import Lasting
 from holdfast.hold.packing import packed, unpacked
 from holdfast.hold.storing import Storing
 from holdfast.hooks import BeforeModelCall, Conversation
+from holdfast.names import Names
 from holdfast.references import KnownReferences, Source, is_reference
 from holdfast.retrieval import RETRIEVE, Retrieval
 from holdfast.storage import InMemoryStorage, Storage, SupportsTurns, SupportsWatch
@@ -48,8 +49,10 @@ class Hold:
         includes_tools: bool = True,
         dialect: Dialect | None = None,
         embedder: Any = None,
+        names: Names | None = None,
     ) -> None:
         self.estimator = estimator
+        self.names = names or Names()
         self.turn = turn
         self.lasting = Lasting(self._spare)
         self.known = KnownReferences(self.lasting)
@@ -63,7 +66,7 @@ class Hold:
         self._embedder = embedder
         self._opens = True
         self.turn_number = 0
-        self._covers_history = False
+        self.covers_history = False
         self._conversation: Conversation | None = None
         self._listeners: list[Callable[[Any], object]] = []
         self.keep_in(InMemoryStorage() if storage is None else storage)
@@ -84,7 +87,7 @@ class Hold:
 
     def cover_history(self) -> None:
         """Let the search be over messages that left too, and say so to the agent."""
-        self._covers_history = True
+        self.covers_history = True
         self._settle_retrieval()
 
     def _settle_retrieval(self) -> None:
@@ -95,7 +98,7 @@ class Hold:
             allowance=lambda: self.turn.answer(self.answer_tokens),
             timeout=self._timeout,
             on_event=self.tell,
-            covers_history=self._covers_history,
+            covers_history=self.covers_history,
             embedder=self._embedder,
         )
 
@@ -184,7 +187,7 @@ class Hold:
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from what `get_state` returned."""
         references, lasting = _references_in(state), _lasting_in(state)
-        if self._covers_history:
+        if self.covers_history:
             self._go_on_with(lasting)
         for reference, source in references:
             if source.tool_name:
@@ -193,7 +196,7 @@ class Hold:
                 self.known.claim(reference)
         self._visible |= {reference for reference, _ in references}
         self._spare()
-        if self._covers_history:
+        if self.covers_history:
             self.lasting.name(reference for reference, source in references if source.tool_name)
 
     async def aclose(self) -> None:

@@ -16,8 +16,7 @@ __all__ = ["Offload", "Offloading"]
 # Up to this many characters of plain text are counted sooner than a thread is woken for it.
 _LIGHT = 32_768
 _GUIDANCE = (
-    "[Previews leave things out. For more, call retrieve_offloaded_content with the reference and a pattern, "
-    "line_range or json_path, or {search}.]"
+    "[An extract leaves things out: call retrieve_offloaded_content with the reference and a pattern, or {search}.]"
 )
 _WORKERS = WorkerThreads(4, name="holdfast-offload")
 
@@ -61,7 +60,8 @@ class Offloading:
             for number, storable in enumerate(plan.storables)
         ]
         plan = plan.stored_as(await self._hold.storing.store(contents))
-        left = result.with_content(rendered(plan, self._guidance))
+        content = await _WORKERS.run(rendered, plan, self._hold.names, self._estimator.text, self._guidance)
+        left = result.with_content(content)
         tokens = self._estimator.block(left)
         if tokens >= plan.tokens:
             await self._hold.storing.delete(plan.references)

@@ -12,7 +12,6 @@ from holdfast.errors import InvalidValueError
 from holdfast.gentle_json import dumps_readable
 from holdfast.media_types import is_textual, media_type_of
 from holdfast.messages import Block, Document, Image, Json, Text, ToolResult
-from holdfast.previews import Preview, make_preview
 from holdfast.tokens import TokenEstimator
 
 __all__ = ["OffloadPlan", "Part", "Storable", "plan_offload"]
@@ -26,14 +25,14 @@ _RECORD = 400
 
 @dataclass(frozen=True)
 class Storable:
-    """One content to store, and what shall be seen of it meanwhile. Only text has a preview."""
+    """One content to store. Of *text*, an extract of *room* tokens takes its place; other contents have none."""
 
     content: bytes = field(repr=False)
     content_type: str
     tokens: int
     name: str = ""
-    lines: int | None = None
-    preview: Preview | None = None
+    text: str | None = field(default=None, repr=False)
+    room: int = 0
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ def plan_offload(result: ToolResult, preview_tokens: int, estimator: TokenEstima
     """Say what of *result* leaves: what is not as good as its own preview in a fair share of *preview_tokens*."""
     sized = [(block, estimator.block(block)) for block in _with_few_texts(result.content)]
     share = _fair_share([tokens for block, tokens in sized if _is_shown(block)], preview_tokens)
-    parts = tuple(Part(block, _storable(block, tokens, share, estimator)) for block, tokens in sized)
+    parts = tuple(Part(block, _storable(block, tokens, share)) for block, tokens in sized)
     return OffloadPlan(sum(tokens for _, tokens in sized), parts)
 
 
@@ -106,38 +105,33 @@ def _fair_share(sizes: Iterable[int], tokens: int) -> int:
     return max([share, *waiting])
 
 
-def _storable(block: Block, tokens: int, share: int, estimator: TokenEstimator) -> Storable | None:
+def _storable(block: Block, tokens: int, share: int) -> Storable | None:
     match block:
         case Text(text) if tokens > share + _HEADER:
-            return _of_text(text, "text/plain", tokens, share, estimator)
+            return _of_text(text, "text/plain", tokens, share)
         case Json(value) if tokens > share + _HEADER:
-            return _of_json(value, tokens, share, estimator)
+            return _of_json(value, tokens, share)
         case Image(media_type, data) if tokens > _HEADER:
             return _of_media(data, media_type_of(media_type, "image/png"), tokens)
         case Document(media_type, name, data) if tokens > _HEADER:
             content_type = media_type_of(media_type, "application/octet-stream")
-            return _of_document(_of_media(data, content_type, tokens, name), share, estimator)
+            return _of_document(_of_media(data, content_type, tokens, name), share)
     return None
 
 
-def _of_json(value: object, tokens: int, share: int, estimator: TokenEstimator) -> Storable | None:
+def _of_json(value: object, tokens: int, share: int) -> Storable | None:
     try:
         text = dumps_readable(value, width=_RECORD)
     except InvalidValueError:
         # It holds itself, or other keys than text: what it is could not be stored.
         return None
-    return _of_text(text, "application/json", tokens, share, estimator)
+    return _of_text(text, "application/json", tokens, share)
 
 
-def _of_text(text: str, content_type: str, tokens: int, share: int, estimator: TokenEstimator) -> Storable:
-    preview = make_preview(text, content_type, tokens=share, count_text=estimator.text)
+def _of_text(text: str, content_type: str, tokens: int, share: int) -> Storable:
     # Lone surrogates, which no encoding knows, are stored as they are: nothing that a tool said may be lost.
     content = text.encode("utf-8", "surrogatepass")
-    return Storable(content, content_type, tokens, lines=_lines(text), preview=preview)
-
-
-def _lines(text: str) -> int:
-    return text.count("\n") + (not text.endswith("\n"))
+    return Storable(content, content_type, tokens, text=text, room=share)
 
 
 def _of_media(data: bytes | str | None, content_type: str, tokens: int, name: str = "") -> Storable | None:
@@ -148,13 +142,11 @@ def _of_media(data: bytes | str | None, content_type: str, tokens: int, name: st
     return Storable(content, content_type, tokens, name) if content else None
 
 
-def _of_document(document: Storable | None, share: int, estimator: TokenEstimator) -> Storable | None:
-    """Return a document with a preview, if it is one of text."""
+def _of_document(document: Storable | None, share: int) -> Storable | None:
+    """Return a document with its text, if it is one of text."""
     if document is None or not is_textual(document.content_type):
         return document
-    text = document.content.decode("utf-8", "replace")
-    preview = make_preview(text, document.content_type, tokens=share, count_text=estimator.text)
-    return replace(document, lines=_lines(text), preview=preview)
+    return replace(document, text=document.content.decode("utf-8", "replace"), room=share)
 
 
 def _decoded(data: str) -> bytes | None:

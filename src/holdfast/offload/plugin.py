@@ -12,6 +12,8 @@ from holdfast.defaults import PREVIEW_TOKENS, THRESHOLD
 from holdfast.dialects import dialect_named, read_result
 from holdfast.hold import Hold
 from holdfast.hooks import AfterToolCall, BeforeModelCall, Conversation, HookRegistry, MessageAdded
+from holdfast.messages import OFFLOADED
+from holdfast.names import Names
 from holdfast.offload.deciding import Deciding
 from holdfast.offload.events import OffloadEvent
 from holdfast.offload.offloading import Offloading
@@ -26,13 +28,13 @@ __all__ = ["ContextOffloader"]
 
 
 class ContextOffloader:
-    """Takes large tool results out of one conversation's window and leaves a preview and references there.
+    """Takes large tool results out of one conversation's window and leaves an extract and a reference there.
 
     *storage* holds what left; without one, memory does, for 20 turns after the conversation last showed or used it.
     The rest is described in `OffloadRules`: *threshold*, *preview_tokens*, *thresholds*, *exclude*, *error_threshold*,
     *turn_budget* and *should_offload*. A storage that fails, or takes longer than *store_timeout* seconds, costs
     nothing but room: the result stays as it was. *on_event* is told of each `OffloadEvent`. *embedder* lets the search
-    go by meaning too, see `SearchIndex`.
+    go by meaning too, see `SearchIndex`. *names* says what counts as a name in an extract.
 
     `tools` are for the agent, unless *include_retrieval_tool* is False. No answer of theirs has more than
     *answer_tokens* tokens, as many as the threshold if not given, and none is offloaded again.
@@ -56,6 +58,7 @@ class ContextOffloader:
         count_text: Callable[[str], int] | None = None,
         on_event: Callable[[OffloadEvent], object] | None = None,
         embedder: Any = None,
+        names: Names | Mapping[str, Any] | None = None,
     ) -> None:
         self.rules = OffloadRules(
             threshold=threshold,
@@ -80,11 +83,13 @@ class ContextOffloader:
             includes_tools=include_retrieval_tool,
             dialect=None if dialect is None else dialect_named(dialect),
             embedder=embedder,
+            names=Names.from_options(names),
         )
         if on_event is not None:
             self.hold.listen(on_event)
         self._offloading = Offloading(self.hold)
         self._deciding = Deciding(self.rules, self.hold, self._offloading)
+        self._unnoted: dict[str, list[str]] = {}
 
     @property
     def storage(self) -> Storage:
@@ -114,7 +119,7 @@ class ContextOffloader:
         tokens = await self._offloading.tokens(result)
         offload = await self._deciding.consider(event.tool_name, result, tokens)
         if offload is not None:
-            self._remember(event.tool_name, offload.plan)
+            self._remember(event.tool_name, event.tool_use_id, offload.plan)
             event.result = given.write(given.result.with_content(offload.result.content))
 
     async def message_added(self, event: MessageAdded) -> None:
@@ -123,11 +128,15 @@ class ContextOffloader:
         messages = conversation.messages
         if messages and event.message is messages[-1] and self._holds_results(event.message, conversation):
             await self._fit_turn(conversation)
-            event.message = messages[-1]
+        if messages and event.message is messages[-1]:
+            self._note_offloads(conversation, len(messages) - 1)
+        event.message = messages[-1] if messages else event.message
 
     async def before_model_call(self, event: BeforeModelCall) -> None:
         """Let the storage know what the conversation shows, which is not to be forgotten, and that a turn begins."""
-        await self._fit_turn(self.own(event.conversation))
+        conversation = self.own(event.conversation)
+        await self._fit_turn(conversation)
+        self._note_offloads(conversation, 0)
         await self.hold.before_model_call(event)
 
     def get_state(self) -> dict[str, Any]:
@@ -162,12 +171,29 @@ class ContextOffloader:
                 # It was offloaded already, or is about something that was.
                 continue
             if (offload := await self._deciding.give_up(unsent)) is not None:
-                self._remember(unsent.tool_name, offload.plan)
+                self._remember(unsent.tool_name, unsent.result.tool_use_id, offload.plan)
                 written = replaced(messages[unsent.message], unsent.block, offload.result, dialect)
                 messages[unsent.message : unsent.message + 1] = written
                 total -= unsent.tokens - offload.tokens
 
-    def _remember(self, tool_name: str, plan: OffloadPlan) -> None:
+    def _note_offloads(self, conversation: Conversation, start: int) -> None:
+        """Note on messages what was offloaded of them: from its text alone, nothing is ever taken for an extract."""
+        if not self._unnoted or not self.hold.covers_history:
+            return
+        dialect, messages = self.hold.dialect_of(conversation), conversation.messages
+        for at in range(len(messages) - 1, start - 1, -1):
+            message = dialect.read(messages[at])
+            if message.role == "assistant":
+                break
+            ids = [result.tool_use_id for result in message.tool_results]
+            references = [name for known in ids for name in self._unnoted.pop(known, ())]
+            if references:
+                notes = {**message.notes, OFFLOADED: [*message.offloaded, *references]}
+                messages[at : at + 1] = dialect.write(replace(message, notes=notes, edited=True))
+        self._unnoted.clear()
+
+    def _remember(self, tool_name: str, tool_use_id: str, plan: OffloadPlan) -> None:
+        self._unnoted.setdefault(tool_use_id, []).extend(plan.references)
         for part in plan.parts:
             if part.storable is not None and part.reference is not None:
                 self.hold.remember(part.reference, tool_name, part.storable.content, part.storable.content_type)

@@ -23,13 +23,11 @@ from holdfast.messages import (
     ToolUse,
     as_json_text,
 )
-from holdfast.references import offloaded_as
 
 __all__ = ["UNKNOWN_TOOL", "first_words", "kind_of", "name_of_tool", "words_for", "words_of_call"]
 
 UNKNOWN_TOOL = "unknown tool"
 _LONGEST, _LONGEST_ARGUMENT, _LONGEST_READ = 120, 60, 10_000
-_OFFLOADED = offloaded_as("\0").partition("\0")[0]
 # The first that a message holds names its kind.
 _KINDS: tuple[tuple[type[Block], str], ...] = (
     (ToolResult, "tool result"),
@@ -48,7 +46,7 @@ def kind_of(message: Message) -> str:
         return "system"
     if message.made_as is not None:
         return message.made_as if message.made_as in (SUMMARY, BRIDGE) else "marker"
-    if any(_is_preview(result) for result in message.tool_results):
+    if message.offloaded:
         return "preview"
     return next((kind for block, kind in _KINDS if any(isinstance(held, block) for held in message.blocks)), "other")
 
@@ -100,10 +98,6 @@ def name_of_tool(spec: Any) -> str:
             return one_line(name, _LONGEST)
     kind = given.get("type")
     return one_line(kind, _LONGEST) if isinstance(kind, str) and kind else "unnamed"
-
-
-def _is_preview(result: ToolResult) -> bool:
-    return any(isinstance(block, Text) and block.text.startswith(_OFFLOADED) for block in result.content)
 
 
 def _result_of(result: ToolResult, calls: Mapping[str, str]) -> str:

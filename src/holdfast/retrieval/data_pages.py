@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.errors import InvalidValueError
 from holdfast.gentle_json import dumps_readable, loads_in_steps
 from holdfast.messages import as_json_text
-from holdfast.previews import make_preview
+from holdfast.extracts import extract
 from holdfast.previews.room import Room, shortened
 from holdfast.retrieval.contents import WORKERS, StoredContent, StoredContents, decoded
 from holdfast.retrieval.pages import fitting, go_on_with
@@ -84,8 +84,7 @@ def _outline(where: str, value: Any, room: Room) -> list[str]:
     head = f"{shortened(where)} is too large for one answer; ask for a part of it. Its outline:"
     room.take(head)
     text = _readable(value)
-    preview = make_preview(text, "application/json", tokens=room.left, count_text=room.cost)
-    return [head if preview is None else f"{head}\n{preview.text}"]
+    return [f"{head}\n{extract(text, room.left, count_text=room.cost)}"]
 
 
 def _lines_of(matches: Iterable[tuple[str, Any]], room: Room) -> Iterator[str]:

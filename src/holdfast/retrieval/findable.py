@@ -7,9 +7,11 @@ from typing import NamedTuple
 
 from holdfast.agent_tools import OWN_TOOLS
 from holdfast.batches import BATCH_TYPE, Batch, Entry, addressed, described, leaves_of, parted
+from holdfast.dialects.wires import notes_in
 from holdfast.errors import InvalidValueError
 from holdfast.media_types import essence
-from holdfast.references import HISTORY, Source, offloaded_in
+from holdfast.messages import Message
+from holdfast.references import HISTORY, Source
 from holdfast.retrieval.contents import decoded, is_text
 from holdfast.search import Addition
 
@@ -17,7 +19,7 @@ __all__ = ["Findable", "findable_in"]
 
 
 class Findable(NamedTuple):
-    """The texts, the batches *before* and the contents that these texts *claim* to be there, and what is damaged.
+    """The texts, the batches *before* and the contents that these messages *claim* were stored, and what is damaged.
 
     *originals* are batches that hold messages whole of which a part is in this one: what is found of these is there.
     """
@@ -68,7 +70,7 @@ def _in_batch(reference: str, content: bytes, is_gone: Callable[[str], bool]) ->
         except Exception as error:
             # Anything may stand in a message that somebody else wrote, and the others are to be found.
             damage = damage or f"message {address}: {error!r:.200}"
-    claims = [named for addition in additions for named in offloaded_in(addition.text)]
+    claims = [named for _, entry in addressed(batch) for named in Message("user", (), notes_in(entry.wire)).offloaded]
     originals = frozenset(parted(entry.original)[0] for entry in batch.entries if entry.original is not None)
     return Findable(additions, batch.before, claims, damage, originals)
 

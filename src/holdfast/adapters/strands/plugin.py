@@ -151,7 +151,9 @@ class ContextManager(CoreManager, Plugin):
         told = await self._events.invoke(MessageAdded(self._reader.read(event.agent), message))
         if told.message is not message:
             # Others hold the message that was added, and write it down: it has to be that one which is smaller.
-            message["content"] = told.message["content"]
+            for key in ("content", "metadata"):
+                if key in told.message:
+                    message[key] = told.message[key]
             event.agent.messages[-1] = message
         if self._keeper is not None:
             self._keeper.log.added(message)

@@ -1,0 +1,198 @@
+"""Names: the words that cannot be said in other words, such as identifiers, paths, ids, URLs and quantities.
+
+A name has one shape, at most 60 characters, and nothing that looks like a credential. Finding names takes time linear
+in the length of the text. Chinese, Japanese and Korean put no spaces between words: there, a run of one script counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from holdfast.errors import InvalidTypeError, InvalidValueError
+
+__all__ = ["MOST_NAMES", "Names", "holds_credential"]
+
+MOST_NAMES = 500
+"""How many names are kept for one text."""
+
+_SHORTEST, _LONGEST, _MOST_PARTS = 4, 60, 10
+_LONGEST_WORD, _MOST_KNOWN = 400, 50_000
+_CJK = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
+_RUN = r"[\u3400-\u9fff]{2,8}|[\u30a0-\u30ff]{2,8}|[\u3040-\u309f]{2,8}|[\uac00-\ud7af]{2,8}"
+_NUMBER = r"(?:\d{1,18}(?:,\d{3}){0,4}(?:\.\d{1,12})?)"
+_UNIT = r"(?:%|[kKMGT]i?B\b|[kMG]?Hz\b|[mµn]?s\b|k?g\b|[kcm]?m\b|tokens\b|px\b|°[CF]|[€£¥₽₩])"
+_QUANTITY = rf"[$€£¥] ?{_NUMBER}|{_NUMBER} ?{_UNIT}"
+_WORDS = re.compile(rf"{_QUANTITY}|\.?[\w#][\w./:@#+~-]{{2,}}", re.ASCII)
+_WORDS_OF_ANY_SCRIPT = re.compile(rf"{_QUANTITY}|{_RUN}|\.?(?![{_CJK}])[\w#](?:(?![{_CJK}])[\w./:@#+~-]){{2,}}")
+_OTHER_FORMS = re.compile(rf"(?:{_QUANTITY}|{_RUN})")
+_URL = re.compile(r"[a-z][a-z0-9+]{1,9}://[^?#]*")
+_HUMP, _CAPITALS = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]"), re.compile(r"[A-Z]{4,}")
+_MARKS, _PARTS = re.compile(r"[^\w]"), re.compile(r"[^\W\d_]{2,}")
+_LINE_NUMBER = re.compile(r"(?::\d{1,7}){1,2}$")
+
+# Formats of keys and tokens.
+_KEY = re.compile(
+    r"(?<![A-Za-z0-9])(?:[spr]k[-_][\w-]{16,}|gh[opsur]_\w{16,}|github_pat_\w{16,}|gl[a-z]{1,4}t-[\w-]{16,}"
+    r"|(?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{12,}|AIza[\w-]{30,}|ya29\.[\w-]{16,}|xox[a-z]-[\w-]{10,}|xapp-[\w-]{10,}"
+    r"|eyJ[\w-]{8,}|(?:hf|npm|dop_v1|shp[a-z]{2}|lin_api|ntn|nvapi|whsec|glsa|r8|tfp|dckr_pat|PMAK)[_-][\w-]{16,}"
+    r"|pypi-[\w-]{16,}|SG\.[\w-]{16,}|key-[0-9a-f]{16,}|hvs\.[\w-]{16,}|sq0[a-z]{3}-[\w-]{16,}|EAA[A-Za-z0-9]{20,}"
+    r"|\d{8,10}:AA[\w-]{30,}|-----BEGIN[A-Z ]{0,30} PRIVATE KEY)"
+)
+# Words beside which a password stands, in small letters, and what stands there. In a URL it stands before the @.
+_SECRET_WORD = re.compile(r"pass(?:word|wd|phrase|code)?|pwd|secret|token|credential|key|auth|bearer|basic|://")
+_VALUE = re.compile(
+    r"(?:(?<=://)[^\s/:@]{0,100}:(?P<open>[^\s/@]{1,200})@"
+    r"|(?:(?<=bearer)|(?<=basic)) (?P<header>[\w.+/=~-]{12,})"
+    r"|[\w-]{0,20}[\"'`]?(?: is\b|[ \t]{0,4}[:=]{1,2}>?)[ \t]{0,4}[\"'`]?(?P<random>[^\s\"'`,;<>()\[\]{}]{8,200}))",
+    re.IGNORECASE,
+)
+
+
+class Names:
+    """What counts as a name. *include* are patterns of further names, *exclude* of words that never are one.
+
+    Patterns are regular expressions. One of *include* may match anywhere; one of *exclude* has to match all of a name.
+
+    >>> list(Names().of("see src/app.py:12, orderId 4711-a and https://example.com/a?key=1"))
+    ['src/app.py:12', 'orderId', '4711-a', 'https://example.com/a']
+    >>> list(Names(include=[r"ORD-\\d+"], exclude=["orderId"]).of("orderId of ORD-7"))
+    ['ORD-7']
+    """
+
+    def __init__(self, *, include: Iterable[str] = (), exclude: Iterable[str] = ()) -> None:
+        self.include = _checked("include", include)
+        self.exclude = _checked("exclude", exclude)
+        self._included = re.compile("|".join(f"(?:{pattern})" for pattern in self.include)) if self.include else None
+        self._excluded = re.compile("|".join(f"(?:{pattern})" for pattern in self.exclude)) if self.exclude else None
+        self._known: dict[str, str] = {}
+
+    @staticmethod
+    def from_options(given: Names | Mapping[str, Any] | None) -> Names:
+        """Return the names that an option asks for: ``{"include": […], "exclude": […]}``, or `Names` as they are."""
+        if given is None:
+            return Names()
+        if isinstance(given, Names):
+            return given
+        if not isinstance(given, Mapping):
+            raise InvalidTypeError(f"names must be Names(…) or a mapping with include and exclude, got {given!r:.80}")
+        if unknown := [key for key in given if key not in ("include", "exclude")]:
+            raise InvalidValueError(f"unknown option {unknown[0]!r:.80} of names: allowed are exclude, include")
+        return Names(**given)
+
+    def of(self, text: str, most: int = MOST_NAMES) -> dict[str, None]:
+        """Return the first *most* names in a text, each once, in their order."""
+        found: dict[str, None] = {}
+        for name in self.each(text):
+            found[name] = None
+            if len(found) >= most:
+                break
+        return found
+
+    def each(self, text: str) -> Iterator[str]:
+        """Yield the names in a text, also again and again."""
+        text = without_secrets(text)
+        if self._included is not None:
+            yield from (match[0] for match in self._included.finditer(text) if self._may_be_listed(match[0]))
+        words = _WORDS if text.isascii() else _WORDS_OF_ANY_SCRIPT
+        for word in words.findall(text):
+            name = self._known.get(word)
+            if name is None:
+                name = self._learn(word)
+            if name:
+                yield name
+
+    def _learn(self, word: str) -> str:
+        """Return the name that a word is, or an empty text. Each word is judged once."""
+        name = "" if len(word) > _LONGEST_WORD or _is_plain(word) or _KEY.search(word) else _name_in(word)
+        name = name if self._may_be_listed(name) else ""
+        if len(self._known) >= _MOST_KNOWN:
+            self._known.clear()
+        self._known[word] = name
+        return name
+
+    def _may_be_listed(self, name: str) -> bool:
+        return 0 < len(name) <= _LONGEST and not (self._excluded and self._excluded.fullmatch(name))
+
+
+def without_secrets(text: str) -> str:
+    """Return the text without passwords: what stands before the @ in a URL, or is random beside a word such as token."""
+    small = text.lower()
+    pieces, end = [], 0
+    for word in _SECRET_WORD.finditer(small if len(small) == len(text) else text):
+        found = _VALUE.match(text, word.end()) if word.end() >= end else None
+        if found and found.lastgroup and (found.lastgroup != "random" or _is_random(found["random"])):
+            pieces.append(text[end : found.start(found.lastgroup)])
+            end = found.end(found.lastgroup)
+    return "".join([*pieces, text[end:]]) if pieces else text
+
+
+def holds_credential(text: str) -> bool:
+    """Return True if something in the text looks like a credential."""
+    return _KEY.search(text) is not None or without_secrets(text) is not text
+
+
+def _is_random(value: str) -> bool:
+    """Return True for letters mixed with digits, or with capitals and marks: nobody names a thing so."""
+    has_digit, has_small, has_capital = (any(map(test, value)) for test in (str.isdigit, str.islower, str.isupper))
+    return (has_digit and (has_small or has_capital)) or (has_small and has_capital and not value.isalnum())
+
+
+def _is_plain(word: str) -> bool:
+    return word.isascii() and word.isalpha() and word[1:].islower()
+
+
+def _name_in(word: str) -> str:
+    """Return the name that a word is without what stands around it; empty if it is none."""
+    url = _URL.match(word)
+    name = (url[0] if url else word).rstrip("./:-+~@#")
+    # A dot belongs to what it begins only in a path: .git/config, but not .append.
+    name = name if "/" in name else name.lstrip(".")
+    if len(name) > _LONGEST:
+        # The end of a path tells more than its beginning.
+        name = name[name.find("/", len(name) - _LONGEST - 1) + 1 :] if "/" in name[-_LONGEST - 1 :] else ""
+    if _OTHER_FORMS.fullmatch(name):
+        return name
+    return name if len(name) >= _SHORTEST and _has_shape(name) else ""
+
+
+def _has_shape(name: str) -> bool:
+    """Return True for an identifier, a number that identifies, or words joined by marks of one kind."""
+    core = _LINE_NUMBER.sub("", name.removeprefix("#"))
+    scheme, colon, rest = core.partition("://")
+    core = rest if colon else core
+    marks, letters = set(_MARKS.findall(core)), _PARTS.findall(core)
+    if len(letters) > _MOST_PARTS:
+        return False
+    has_digit = any(map(str.isdigit, core))
+    if not marks:
+        if core.isdigit():
+            return len(core) >= 5 or name.startswith("#")
+        joined = "_" in core.strip("_") or core != name or _HUMP.search(core)
+        return bool(joined or has_digit or _CAPITALS.fullmatch(core))
+    if "/" in marks:
+        return bool(letters) and marks <= {"/", ".", "-", "@", "+", "~"} and (len(letters) > 1 or has_digit)
+    if marks == {"-"}:
+        return has_digit or core.count("-") > 1
+    if "@" in marks:
+        return marks <= {"@", ".", "-", "+"} and core.count("@") == 1
+    if marks <= {".", "-", ":", "+"}:
+        return has_digit or (bool(letters) and len(marks) == 1 and marks <= {".", ":"})
+    return False
+
+
+def _checked(option: str, patterns: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(patterns, str):
+        raise InvalidTypeError(f"{option} must be a list of patterns, got the text {patterns!r:.80}")
+    given = tuple(patterns)
+    for pattern in given:
+        if not isinstance(pattern, str):
+            raise InvalidTypeError(f"{option} must hold regular expressions as text, got {type(pattern).__name__}")
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise InvalidValueError(
+                f"{option} holds {pattern!r:.80}, which is no regular expression: {error}"
+            ) from None
+    return given
