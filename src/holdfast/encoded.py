@@ -42,7 +42,7 @@ _MAGIC = (
 
 
 def described_bytes(text: str) -> str | None:
-    """Return what the bytes are that a text encodes as a data URL, base64 or hexadecimal digits; None if it does not."""
+    """Describe the bytes that a text encodes as a data URL, base64 or hexadecimal digits; None if it encodes none."""
     if named := _DATA_URL.match(text):
         is_base64, rest = "base64" in named[2], len(text) - named.end()
         data = _decoded(text[named.end() : named.end() + 400]) if is_base64 else b""

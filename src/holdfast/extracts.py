@@ -339,7 +339,9 @@ def extract_removed(
     # What stands for little is little: else, in a conversation of short messages, nothing would be gained.
     tokens = min(tokens, sum(map(count_text, texts)) // _REMOVED_SHARE + sum(map(count_text, earlier)))
     known = {name for message in stays for line in text_of(message).split("\n") for name in _names_shown(line, names)}
-    lines = [replace(line, weight=1.0) for text in texts + earlier for line in _lines_of(text, names) if line.names - known]
+    lines = [
+        replace(line, weight=1.0) for text in texts + earlier for line in _lines_of(text, names) if line.names - known
+    ]
     if not lines:
         return ""
     counts = Counter(name for line in lines for name in line.names)

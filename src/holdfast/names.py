@@ -117,7 +117,7 @@ class Names:
 
 
 def without_secrets(text: str) -> str:
-    """Return the text without passwords: what stands before the @ in a URL, or is random beside a word such as token."""
+    """Return the text without passwords: random values beside a word such as token, or before the @ of a URL."""
     small = text.lower()
     pieces, end = [], 0
     for word in _SECRET_WORD.finditer(small if len(small) == len(text) else text):
@@ -160,7 +160,7 @@ def _name_in(word: str) -> str:
 def _has_shape(name: str) -> bool:
     """Return True for an identifier, a number that identifies, or words joined by marks of one kind."""
     core = _LINE_NUMBER.sub("", name.removeprefix("#"))
-    scheme, colon, rest = core.partition("://")
+    _, colon, rest = core.partition("://")
     core = rest if colon else core
     marks, letters = set(_MARKS.findall(core)), _PARTS.findall(core)
     if len(letters) > _MOST_PARTS:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from holdfast.previews.room import Room
 from holdfast.retrieval.pages import NOTES, fitting
+from holdfast.retrieval.room import Room
 from holdfast.search import ExcerptLine, Hit, SearchAnswer
 
 __all__ = ["SHORTEST_EXCERPT", "excerpt_characters", "written"]

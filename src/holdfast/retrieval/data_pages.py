@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from holdfast.errors import InvalidValueError
+from holdfast.extracts import extract
 from holdfast.gentle_json import dumps_readable, loads_in_steps
 from holdfast.messages import as_json_text
-from holdfast.extracts import extract
-from holdfast.previews.room import Room, shortened
 from holdfast.retrieval.contents import WORKERS, StoredContent, StoredContents, decoded
 from holdfast.retrieval.pages import fitting, go_on_with
 from holdfast.retrieval.requests import Request
+from holdfast.retrieval.room import Room, shortened
 from holdfast.selection import Row, Table, compile_path, select_rows
 
 __all__ = ["path_page", "rows_page"]

@@ -10,20 +10,20 @@ from functools import cached_property
 
 from holdfast.errors import InvalidValueError
 from holdfast.patterns import LineIndex, LineMatch, Matches, Pattern, compile_pattern
-from holdfast.previews.room import Room
 from holdfast.retrieval.contents import WORKERS, StoredContent, StoredContents
 from holdfast.retrieval.pages import go_on_with, selected, text_window
 from holdfast.retrieval.quotes import Quotes
 from holdfast.retrieval.requests import Request, Span
+from holdfast.retrieval.room import Room
 from holdfast.retrieval.window_matches import matches_in_window
 
 __all__ = ["matches_writer"]
 
-_CONTEXT = 2
+_CONTEXT = 1
 _SECONDS = 10.0
 _MOST_KEPT = 500
 # How many bytes of a long line are shown: the first of these with which all matches fit, else the last.
-_WIDTHS = (8_000, 2_400, 600)
+_WIDTHS = (1_200, 600)
 
 
 async def matches_writer(

@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from holdfast.previews.room import Room
 from holdfast.retrieval.contents import WORKERS, StoredContent, StoredContents, decoded
 from holdfast.retrieval.requests import Span
+from holdfast.retrieval.room import Room
 
 __all__ = [
     "NOTES",

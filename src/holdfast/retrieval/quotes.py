@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.patterns import LineIndex, LineMatch
-from holdfast.previews.room import Room
 from holdfast.retrieval.contents import decoded
 from holdfast.retrieval.pages import go_on_with
+from holdfast.retrieval.room import Room
 
 __all__ = ["Excerpt", "Quotes", "excerpt_of"]
 

@@ -21,7 +21,6 @@ from holdfast.errors import (
 )
 from holdfast.hooks import Conversation
 from holdfast.media_types import essence
-from holdfast.previews.room import Room
 from holdfast.references import HISTORY, KnownReferences
 from holdfast.retrieval.contents import StoredContent, StoredContents
 from holdfast.retrieval.data_pages import path_page, rows_page
@@ -30,6 +29,7 @@ from holdfast.retrieval.match_pages import matches_writer
 from holdfast.retrieval.media import media_block
 from holdfast.retrieval.pages import fitted, lines_page, whole_or_page, window_page
 from holdfast.retrieval.requests import SCHEMA, Request
+from holdfast.retrieval.room import Room
 from holdfast.tokens import TokenEstimator
 from holdfast.turns import Allowance
 

@@ -7,10 +7,10 @@ from itertools import accumulate
 from typing import Any
 
 from holdfast.patterns import Pattern
-from holdfast.previews.room import Room
 from holdfast.retrieval.contents import decoded
 from holdfast.retrieval.pages import Window, fitting, go_on_with
 from holdfast.retrieval.quotes import excerpt_of
+from holdfast.retrieval.room import Room
 
 __all__ = ["matches_in_window"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 from holdfast.tokens import estimate_text
 
@@ -49,17 +49,6 @@ class Room:
                 break
             taken.append(line)
         return taken
-
-    def take_head(self, lines: Iterable[str], share: float = 1.0, longest: int = _LONGEST_LINE) -> list[str]:
-        """Take as many first lines as fit into that share of what is left, each cut to *longest* characters."""
-        return self._take_within(share, (shortened(line, longest) for line in lines))
-
-    def take_tail(self, lines: Sequence[str], share: float = 1.0, longest: int = _LONGEST_LINE) -> list[str]:
-        """Take as many last lines as fit, in their order."""
-        return self._take_within(share, (shortened(line, longest) for line in reversed(lines)))[::-1]
-
-    def _take_within(self, share: float, lines: Iterable[str]) -> list[str]:
-        return self.within(share, lambda part: part.take_all(lines))
 
 
 def shortened(line: str, longest: int = _LONGEST_LINE) -> str:
