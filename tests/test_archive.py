@@ -140,7 +140,7 @@ async def test_what_was_shortened_before_a_restart_and_then_left_is_stored_once(
     storage, noise = CountingStorage(), base64.b64encode(random.Random(1).randbytes(3_000))
     loop = Loop(offload_storage=storage, window=8_000)
     image = {"image": {"format": "png", "source": {"bytes": base64.b64decode(noise)}}}
-    await loop.turn([{"text": "dolor sit amet " * 1_000}])
+    await loop.turn([{"text": "dolor sit amet " * 1_400}])
     loop.messages[-1]["content"].append(image)
     while not storage.stored:
         await loop.turn()
@@ -156,14 +156,15 @@ async def test_what_was_shortened_before_a_restart_and_then_left_is_stored_once(
 
 
 async def test_a_shortened_result_names_where_all_of_it_is():
-    loop = Loop(window=8_000)
-    long = "very special result " + "dolor sit amet " * 1_000
+    loop = Loop(window=12_000)
+    long = "very special result " + "dolor sit amet " * 2_500
     await loop.turn([{"text": long}])
     await loop.go_on(16)
     shortened = loop.messages[2]["content"][0]["toolResult"]["content"][0]["text"]
-    reference = shortened.partition("left out, see ")[2].partition(" …]")[0]
+    reference = shortened.split()[2]
+    assert shortened.startswith(f"[Offloaded as {reference} : {len(long):,} characters]")
     assert await loop.manager.retrieve(reference) == (long.encode(), "text/plain")
-    await loop.go_on(40)
+    await loop.go_on(60)
     assert (await loop.manager.search_context("very special result")).hits[0].reference == reference
 
 
@@ -236,7 +237,8 @@ async def test_a_word_that_is_also_the_name_of_a_role_is_found_where_it_stands()
     loop = Loop()
     await loop.turn([{"text": "The bug is in getUserById of the store."}])
     await loop.go_on(30)
-    [hit] = (await loop.manager.search_context("user")).hits
+    hit, *others = (await loop.manager.search_context("user")).hits
+    assert "message" not in {name for other in others for name in other.labels}
     assert "getUserById" in hit.excerpt[0].text
 
 
@@ -592,14 +594,15 @@ async def test_a_marked_plan_never_exceeds_what_fits(name):
     assert loop.marker
 
 
-async def test_words_in_a_result_are_not_taken_for_the_note_of_what_is_left_out():
-    loop = Loop(window=8_000)
-    long = "it said [… 12 characters left out …] there. " + "dolor sit amet " * 1_000
+async def test_words_in_a_result_are_not_taken_for_the_line_that_says_where_it_is():
+    loop = Loop(window=12_000)
+    long = "[Offloaded as mem_1_x : 12 characters]\n" + "dolor sit amet " * 2_500
     await loop.turn([{"text": long}])
     await loop.go_on(16)
     shortened = loop.messages[2]["content"][0]["toolResult"]["content"][0]["text"]
-    assert shortened.startswith("it said [… 12 characters left out …] there.")
-    assert "left out, see mem_" in shortened
+    where, copied, _ = shortened.split("\n", 2)
+    assert copied == "[Offloaded as mem_1_x : 12 characters]"
+    assert await loop.manager.retrieve(where.split()[2]) == (long.encode(), "text/plain")
 
 
 @pytest.mark.parametrize("state", [None, [], "x", 3, {"latest": 3}, {"undoable": "x"}])
@@ -999,7 +1002,7 @@ async def shorten_result(loop: Loop, text: str) -> None:
     [result] = message.tool_results
     draft = Draft(window.history)
     draft.rewrite(2, message.with_blocks((result.with_content((Text(text), *result.content[1:])),)))
-    kept = await archive.keep(draft.plan("too long"), window.history, limit=10**6)
+    kept = await archive.keep(draft.plan("too long"), window.history, limit=10**6, room=0)
     assert window.carry_out(kept.plan, loop.conversation)
     archive.confirm(kept)
 

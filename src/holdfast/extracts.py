@@ -32,12 +32,12 @@ __all__ = ["extract", "extract_in", "extract_removed", "introduced"]
 
 _HEAD, _WHOLE, _LIST, _SMALL_LIST = 0.1, 0.15, 0.36, 0.02
 """Shares of an extract: its head, what is said of the whole, the list of names; the rest is for lines."""
-_REMOVED_LIST, _REMOVED_SHARE = 0.2, 10
+_REMOVED_LIST, _REMOVED_SHARE, _LISTED = 0.2, 10, "[Also in them: "
 _SMALL = 400
 """An extract of fewer tokens has no room for a list of names, only for lines."""
 _READABLE, _PIECE = 400, 200
 """A line of more characters is data; of any line, so many are shown."""
-_PER_LINE = 64
+_PER_LINE = 61
 """What a line costs beside its characters: few long lines are easier to read than many short ones."""
 _MOST_LINES, _MOST_READ = 20_000, 2_000_000
 _TRIES, _FULL = 4, 0.95
@@ -137,26 +137,25 @@ class _Source:
         head = self._head(int(room * _HEAD))
         shown = {name for line in head for name in line.names}
         whole = _fitting(self._whole, int(room * _WHOLE))
-        left = room - sum(len(line.text) + 1 for line in head) - sum(map(len, whole))
+        left = room - sum(map(_cost, head)) - sum(map(len, whole))
+        rest = self._telling[len(head) :]
         for_lines = left - int(room * (_SMALL_LIST if is_small else _LIST))
-        body = "\n".join(
-            [*_shown(head, 0), *whole, *_shown(_telling(self._telling[len(head) :], for_lines, shown), len(head))]
-        )
+        body = "\n".join([*_shown(head, 0), *whole, *_shown(_filled(rest, for_lines, shown), len(head))])
         left = room - len(body)
         words = _fitting(self._rest(shown), left if is_small else left // 2)
         if not is_small:
             here = set(_PLAIN_WORD.findall(body))
-            words += _fitting(
-                (word for word in self._once if word not in here), left - sum(map(len, words)) - len(words)
-            )
+            left -= sum(map(len, words)) + len(words)
+            words += _fitting((word for word in self._once if word not in here), left)
         return f"{body}\n[Also in it: {' '.join(words)}]" if words else body
 
     def _head(self, room: int) -> list[_Line]:
-        """Return the first lines, as many as fit, and at least one."""
+        """Return the first lines, as many as fit, and at least the beginning of one."""
         for at, line in enumerate(self._lines):
-            room -= len(line.text) + 1
+            room -= _cost(line)
             if room < 0:
-                return self._lines[: max(at, 1)]
+                first = self._lines[0]
+                return self._lines[:at] or [replace(first, text=first.text[: room + _cost(first)])]
         return self._lines
 
     def _rest(self, shown: set[str]) -> list[str]:
@@ -197,11 +196,30 @@ def _fitting(words: Iterable[str], room: int) -> list[str]:
     return fitting
 
 
+def _cost(line: _Line) -> int:
+    """Return how many characters a line takes, with what stands around it."""
+    return min(len(line.text), _PIECE) + 3
+
+
+def _filled(lines: Sequence[_Line], room: int, shown: set[str]) -> list[_Line]:
+    """Return the telling lines, and where these leave room the first of the others, in their order."""
+    telling = _telling(lines, room, shown)
+    room -= sum(map(_cost, telling))
+    others, picked = [], {line.at for line in telling}
+    for line in lines:
+        room -= 0 if line.at in picked else _cost(line)
+        if room < 0:
+            break
+        if line.at not in picked and not holds_credential(line.text):
+            others.append(line)
+    return sorted(telling + others, key=lambda line: line.at)
+
+
 def _telling(lines: Sequence[_Line], room: int, shown: set[str]) -> list[_Line]:
     """Return the lines with the most names not yet *shown* for the room they take, in their order."""
 
     def gain(line: _Line) -> float:
-        return line.weight * len(line.names - shown) / (min(len(line.text), _PIECE) + _PER_LINE)
+        return line.weight * len(line.names - shown) / (_cost(line) + _PER_LINE)
 
     heap = [(-gain(line), at) for at, line in enumerate(lines) if line.names]
     heapq.heapify(heap)
@@ -213,8 +231,8 @@ def _telling(lines: Sequence[_Line], room: int, shown: set[str]) -> list[_Line]:
         if heap and -now > heap[0][0]:
             # What others showed meanwhile made it worth less: a gain only ever falls.
             heapq.heappush(heap, (-now, at))
-        elif (cost := min(len(lines[at].text), _PIECE) + 3) <= room and not holds_credential(lines[at].text):
-            room -= cost
+        elif _cost(lines[at]) <= room and not holds_credential(lines[at].text):
+            room -= _cost(lines[at])
             insort(picked, at)
             shown |= lines[at].names
     return [lines[at] for at in picked]
@@ -335,25 +353,25 @@ def extract_removed(
     such extracts held stand among them again.
     """
     texts = [text_of(message) for message in reversed(removed) if message.made_as is None]
-    earlier = [extract_in(message) for message in reversed(removed) if message.made_as is not None]
+    earlier = [_taken_apart(message) for message in reversed(removed) if message.made_as is not None]
     # What stands for little is little: else, in a conversation of short messages, nothing would be gained.
-    tokens = min(tokens, sum(map(count_text, texts)) // _REMOVED_SHARE + sum(map(count_text, earlier)))
+    gained = sum(map(count_text, texts)) // _REMOVED_SHARE
+    tokens = min(tokens, gained + sum(count_text(part) for parts in earlier for part in parts))
     known = {name for message in stays for line in text_of(message).split("\n") for name in _names_shown(line, names)}
-    lines = [
-        replace(line, weight=1.0) for text in texts + earlier for line in _lines_of(text, names) if line.names - known
-    ]
-    if not lines:
+    sources = [*texts, *(body for body, _ in earlier)]
+    lines = [replace(line, weight=1.0) for text in sources for line in _lines_of(text, names) if line.names - known]
+    listed = {name for line in lines for name in line.names}.union(*(names.each(rest) for _, rest in earlier)) - known
+    if not listed:
         return ""
-    counts = Counter(name for line in lines for name in line.names)
 
     def made(room: int) -> str:
         shown = set(known)
         telling = [line.text[:_PIECE] for line in _telling(lines, int(room * (1 - _REMOVED_LIST)), shown)]
         left = room - sum(map(len, telling)) - len(telling)
-        rest = _fitting(sorted(counts.keys() - shown, key=lambda name: (-len(name), name)), left)
-        return "\n".join([*telling, f"[Also in them: {' '.join(rest)}]"] if rest else telling)
+        rest = _fitting(sorted(listed - shown, key=lambda name: (-len(name), name)), left)
+        return "\n".join([*telling, f"{_LISTED}{' '.join(rest)}]"] if rest else telling)
 
-    sample = "\n".join(line.text for line in lines[:500])
+    sample = "\n".join([*(line.text for line in lines[:500]), *sorted(listed)[:500]])
     return _fitted(made, tokens, _characters_per_token(sample, count_text), count_text)
 
 
@@ -361,6 +379,13 @@ def extract_in(message: Message) -> str:
     """Return the extract that a message holds which stands for removed ones: what follows the line that says so."""
     _, end, behind = message.text.partition("</summary>\n")
     return (behind if end else message.text).partition("\n")[2]
+
+
+def _taken_apart(message: Message) -> tuple[str, str]:
+    """Return the lines and the list of names in such an extract."""
+    lines = extract_in(message).split("\n")
+    listed = lines.pop() if lines[-1].startswith(_LISTED) else ""
+    return "\n".join(lines), listed.removeprefix(_LISTED)
 
 
 def _names_shown(line: str, names: Names) -> Iterable[str]:

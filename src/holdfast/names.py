@@ -55,9 +55,9 @@ class Names:
 
     Patterns are regular expressions. One of *include* may match anywhere; one of *exclude* has to match all of a name.
 
-    >>> list(Names().of("see src/app.py:12, orderId 4711-a and https://example.com/a?key=1"))
+    >>> Names().of("see src/app.py:12, orderId 4711-a and https://example.com/a?key=1")
     ['src/app.py:12', 'orderId', '4711-a', 'https://example.com/a']
-    >>> list(Names(include=[r"ORD-\\d+"], exclude=["orderId"]).of("orderId of ORD-7"))
+    >>> Names(include=[r"ORD-\\d+"], exclude=["orderId"]).of("orderId of ORD-7")
     ['ORD-7']
     """
 
@@ -81,14 +81,14 @@ class Names:
             raise InvalidValueError(f"unknown option {unknown[0]!r:.80} of names: allowed are exclude, include")
         return Names(**given)
 
-    def of(self, text: str, most: int = MOST_NAMES) -> dict[str, None]:
+    def of(self, text: str, most: int = MOST_NAMES) -> list[str]:
         """Return the first *most* names in a text, each once, in their order."""
         found: dict[str, None] = {}
         for name in self.each(text):
             found[name] = None
             if len(found) >= most:
                 break
-        return found
+        return list(found)
 
     def each(self, text: str) -> Iterator[str]:
         """Yield the names in a text, also again and again."""
