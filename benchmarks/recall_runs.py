@@ -1,182 +1,269 @@
-"""Recorded runs, the probes into them, and what a provider would charge for the requests of a run.
-
-The folder is HOLDFAST_DATA, or ../shared/data.
-"""
+"""Recorded runs of agents, the values that these used again, and where such a value stands in a request."""
 
 from __future__ import annotations
 
 import gzip
 import json
-import os
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache
-from pathlib import Path
+import re
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property, lru_cache
+from hashlib import sha1
+from itertools import pairwise
 from typing import Any, NamedTuple
+
+from reporting import DATA
 
 from holdfast.tokens.exact import exact_counter
 
-DATA = Path(os.environ.get("HOLDFAST_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
 NAMES = ("swe", "tau")
 WIRE_KEYS = ("role", "content", "tool_calls", "tool_call_id")
-UNCACHED, CACHED = 1.25, 0.1
-MOST_COUNTED = 50_000
-PAGE = 2_500
-WRITTEN_AS_JSON = ("input", "parameters", "inputSchema")
+UNCACHED, CACHED, BLOCK_TOKENS = 1.25, 0.1, 8
+LINE, SHORT_LINE = 40, 12
+FRESH, MOST_FRESH = 8, 3
+QUERY, ANSWER = 300, 4_000
+WORD = re.compile(r"[A-Za-z_][\w./:@-]{6,}\w")
+TELLING = re.compile(r"[./_:@]|[a-z][A-Z]|\d")
 
-_counted: dict[str, int] = {}
 
-Message = dict[str, Any]
+# Runs
 
 
 @dataclass(frozen=True)
 class Probe:
-    """A value that an agent used at message *at*, long after it had last seen it."""
+    """A value that an agent used long after it had last seen it, the words around that use, and those around another.
 
-    at: int
+    It is strict if the value was in one message only, a tool result.
+    """
+
     value: str
-    hint: str
-    kind: str
+    query: str
+    other_query: str
     strict: bool
 
 
 @dataclass(frozen=True)
 class Run:
-    """A recorded run in the form of OpenAI, and the probes into it."""
+    """A recorded run in OpenAI's format, with the probes and the fresh names of each of its messages by number."""
 
-    name: str
-    id: str
-    system: str | None
-    messages: tuple[Message, ...]
-    probes: tuple[Probe, ...]
+    system: str
+    messages: Sequence[Mapping[str, Any]]
+    probes: Mapping[int, Sequence[Probe]]
+    fresh: Mapping[int, Sequence[str]]
 
-    def probes_at(self, number: int) -> Iterator[Probe]:
-        """Yield what the answer with that number made use of."""
-        return (probe for probe in self.probes if probe.at == number)
+    @cached_property
+    def original(self) -> str:
+        """The text of the whole run, with a null character around each block."""
+        request = request_of(self.system, (), self.messages)
+        return "\0".join(["", *(text for message in request for text in message.texts), ""])
+
+    @cached_property
+    def not_by_user(self) -> frozenset[str]:
+        """What the agent and its tools said."""
+        messages = [message for message in self.messages if message["role"] != "user"]
+        return frozenset(text for message in request_of("", (), messages)[1:] for text in message.texts)
+
+    def in_context(self, value: str, texts: Iterable[str]) -> bool:
+        """Return True if *value* stands in one of *texts* with what stood on its line in the original."""
+        return any(each in self.original for text in texts if value in text for each in surroundings(value, text))
+
+    def users_words(self, number: int, texts: Iterable[str]) -> Counter[str]:
+        """Count the characters that the user has written before a message, and those that stand in *texts*."""
+        others = "\0".join(text for text in texts if text not in self.not_by_user)
+        written = [message["content"] for message in self.messages[:number] if message["role"] == "user"]
+        kept = (text for text in written if text in others)
+        return Counter({"words": sum(map(len, written)), "words kept": sum(map(len, kept))})
+
+
+def surroundings(value: str, text: str) -> Iterator[str]:
+    """Yield each place of *value* in *text*, with up to 40 characters of its line on each side.
+
+    If the line has next to nothing else, with 12 characters on each side, of whatever line.
+    """
+    text = f"\0{text}\0"
+    for match in re.finditer(re.escape(value), text):
+        start, end = match.span()
+        before = text[max(start - LINE, 0) : start].rpartition("\n")[2]
+        after = text[end : end + LINE].partition("\n")[0]
+        if len((before + after).strip(" \0")) < SHORT_LINE:
+            before, after = text[max(start - SHORT_LINE, 0) : start], text[end : end + SHORT_LINE]
+        yield f"{before}{value}{after}"
 
 
 @cache
 def recorded(name: str) -> tuple[Run, ...]:
     """Return the runs of one file, with their probes."""
     probes = defaultdict(list)
-    for line in _lines(f"{name}.probes.jsonl.gz"):
-        strict = line["n_evidence"] == 1 and line["origin"] == "tool"
-        probes[line["trace"]].append(Probe(line["at"], line["value"], line["query_hint"], line["kind"], strict))
-    return tuple(_run(name, line, probes[line["id"]]) for line in _lines(f"{name}.jsonl.gz"))
+    for line in lines_of(f"{name}.probes.jsonl.gz"):
+        probes[line["trace"]].append(line)
+    return tuple(run_of(line, probes[line["id"]]) for line in lines_of(f"{name}.jsonl.gz"))
 
 
-def words_of_another(run: Run, probe: Probe) -> str:
-    """Return the words of a probe into another run: what they find of this one is found by chance."""
-    others = [other.hint for each in recorded(run.name) if each.id != run.id for other in each.probes]
-    return others[(len(run.messages) + probe.at) % len(others)]
-
-
-def _run(name: str, line: dict[str, Any], probes: Iterable[Probe]) -> Run:
-    messages = ({key: said[key] for key in WIRE_KEYS if key in said} for said in line["messages"])
-    return Run(name, line["id"], line["system"], tuple(messages), tuple(probes))
-
-
-def _lines(file: str) -> Iterator[dict[str, Any]]:
+def lines_of(file: str) -> Iterator[dict[str, Any]]:
     with gzip.open(DATA / file, "rt", encoding="utf-8") as lines:
         yield from map(json.loads, lines)
 
 
-class Part(NamedTuple):
-    """A message of a request, or what comes before all messages: the text that a cache compares, and its tokens."""
+def run_of(line: Mapping[str, Any], probe_lines: Sequence[Mapping[str, Any]]) -> Run:
+    messages = [{key: message[key] for key in WIRE_KEYS if key in message} for message in line["messages"]]
+    probes = defaultdict(list)
+    for each in probe_lines:
+        probes[each["at"]].append(probe_of(each, probe_lines))
+    return Run(line["system"] or "", messages, probes, fresh_names(messages))
 
-    text: str
+
+def probe_of(line: Mapping[str, Any], lines: Iterable[Mapping[str, Any]]) -> Probe:
+    """Return a probe. The other of the run whose words it is given is always the same."""
+    value = line["value"]
+    others = [other for other in lines if other["value"] != value]
+    pick = int(sha1(f"{line['at']} {value}".encode()).hexdigest(), 16)
+    other_query = masked(others[pick % len(others)]).replace(value, "___") if others else "zq"
+    return Probe(value, masked(line), other_query, line["n_evidence"] == 1 and line["origin"] == "tool")
+
+
+def masked(line: Mapping[str, Any]) -> str:
+    return line["query_hint"][:QUERY].replace(line["value"], "___")
+
+
+def fresh_names(messages: Sequence[Mapping[str, Any]]) -> dict[int, list[str]]:
+    """Return the names that a message calls tools with and that only tool results of the last 8 messages held."""
+    first: dict[str, int] = {}
+    fresh = {}
+    for number, message in enumerate(messages):
+        arguments = " ".join(call["function"]["arguments"] for call in message.get("tool_calls") or ())
+        used = [word for word in dict.fromkeys(WORD.findall(arguments)) if TELLING.search(word)]
+        seen = [word for word in used if number - first.get(word, -FRESH - 1) <= FRESH]
+        fresh[number] = [word for word in seen if messages[first[word]]["role"] == "tool"][:MOST_FRESH]
+        for word in [*WORD.findall(message["content"] or ""), *used]:
+            first.setdefault(word, number)
+    return fresh
+
+
+# Requests
+
+
+class Message(NamedTuple):
+    """What a model reads of a message, a text for each block, and its tokens."""
+
+    texts: tuple[str, ...]
     tokens: int
 
 
-@dataclass
-class Bill:
-    """What the requests of one run cost: what the one before began with comes from the provider's cache."""
-
-    uncached: int = 0
-    cached: int = 0
-    peak: int = 0
-    requests: int = 0
-    rewrites: int = 0
-    looked_up: float = 0
-    _last: Sequence[Part] = field(default=(), repr=False)
-
-    def add(self, request: Sequence[Part]) -> None:
-        """Add a request."""
-        common = _common(self._last, request)
-        alike = tokens_of(request[:common])
-        self.rewrites += common < len(self._last)
-        self.cached += alike
-        self.uncached += tokens_of(request) - alike
-        self.peak = max(self.peak, tokens_of(request))
-        self.requests += 1
-        self._last = request
-
-    def add_apart(self, request: Sequence[Part]) -> None:
-        """Add a request that has nothing to do with the others, such as one for a summary."""
-        self.uncached += tokens_of(request)
-
-    def add_look_up(self, request: Sequence[Part], *answers: str) -> None:
-        """Add the price of a look-up, apart: one more request for each answer, a page of which stands behind it."""
-        for answer in answers:
-            page = min(_part(answer).tokens, PAGE)
-            self.looked_up += CACHED * tokens_of(request) + UNCACHED * page
+Request = Sequence[Message]
 
 
-def request_of(system: Any, tools: Any, messages: Iterable[Any]) -> list[Part]:
-    """Return a request, part by part."""
-    return list(map(_part, [[system or "", tools or []], *messages]))
+def request_of(system: Any, tools: Sequence[Any], messages: Iterable[Any]) -> list[Message]:
+    """Return a request: first the system prompt and the tools, then its messages, in the format of OpenAI or Bedrock."""
+    head = [{"text": system or ""}, *({"text": json.dumps(tool, ensure_ascii=False)} for tool in tools)]
+    return [message_of(json.dumps(each)) for each in ({"content": head}, *messages)]
 
 
-def tokens_of(request: Iterable[Part]) -> int:
-    """Return how many tokens a request is."""
-    return sum(part.tokens for part in request)
-
-
-def text_of(request: Iterable[Part]) -> str:
-    """Return all that a request says."""
-    return "\n".join(part.text for part in request)
-
-
-def unmanaged(run: Run) -> Bill:
-    """Return the bill of a run whose history is sent as it is, however long it gets."""
-    bill, request = Bill(), request_of(run.system, None, run.messages)
-    for number, message in enumerate(run.messages):
-        if message["role"] == "assistant":
-            bill.add(request[: number + 1])
-    return bill
-
-
-def _part(value: Any) -> Part:
-    """Return JSON in which every word can be read as it is, and the tokens of what it says, counted once."""
-    text = json.dumps(value, ensure_ascii=False)
-    if text not in _counted:
-        if len(_counted) > MOST_COUNTED:
-            _counted.clear()
-        _counted[text] = sum(map(_counter(), _said(value)))
-    return Part(text, _counted[text])
-
-
-def _said(value: Any) -> Iterator[str]:
-    """Yield what a provider reads of a value: texts, and the arguments of tools and what is told of these as JSON."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for key, each in value.items():
-            yield from [json.dumps(each, ensure_ascii=False)] if key in WRITTEN_AS_JSON else _said(each)
-    elif isinstance(value, list):
-        for each in value:
-            yield from _said(each)
-    elif value is not None:
-        yield json.dumps(value, ensure_ascii=False)
+@lru_cache(maxsize=20_000)
+def message_of(written: str) -> Message:
+    """Return a message that is *written* as JSON."""
+    blocks = list(blocks_of(json.loads(written)))
+    return Message(tuple(read for read, _ in blocks), sum(BLOCK_TOKENS + counter()(sent) for _, sent in blocks))
 
 
 @cache
-def _counter() -> Callable[[str], int]:
+def counter() -> Callable[[str], int]:
     return exact_counter()
 
 
-def _common(before: Sequence[Part], now: Sequence[Part]) -> int:
-    """Return how many parts two requests begin with alike."""
-    pairs = enumerate(zip(before, now, strict=False))
-    return next((number for number, (one, other) in pairs if one != other), min(len(before), len(now)))
+def blocks_of(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield each block of a message as it is read and as it is sent: the arguments of a call are sent as JSON."""
+    content = message.get("content") or ()
+    for block in [{"text": content}] if isinstance(content, str) else content:
+        if "toolUse" in block:
+            yield call_of(block["toolUse"]["name"], block["toolUse"]["input"])
+        else:
+            parts = block["toolResult"]["content"] if "toolResult" in block else [block]
+            text = "\n".join(part["text"] for part in parts)
+            yield text, text
+    for call in message.get("tool_calls") or ():
+        yield call_of(call["function"]["name"], json.loads(call["function"]["arguments"]))
+
+
+def call_of(name: str, arguments: Any) -> tuple[str, str]:
+    return "\n".join([name, *strings_in(arguments)]), f"{name} {json.dumps(arguments, ensure_ascii=False)}"
+
+
+def strings_in(value: Any) -> Iterator[str]:
+    """Yield every string in a JSON value, keys included."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, each in value.items():
+            yield key
+            yield from strings_in(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from strings_in(each)
+
+
+def tokens_of(request: Request) -> int:
+    return sum(message.tokens for message in request)
+
+
+# Counting
+
+
+def charged(before: Request, request: Request) -> Counter[str]:
+    """Count what a request costs: the messages that the one *before* began with come from the provider's cache.
+
+    It is a rewrite if anything but the last message of the one before has changed.
+    """
+    pairs = enumerate(zip(before, request, strict=False))
+    same = next((number for number, (one, other) in pairs if one != other), min(len(before), len(request)))
+    cached = tokens_of(request[:same])
+    cost = CACHED * cached + UNCACHED * (tokens_of(request) - cached)
+    return Counter({"calls": 1, "cost": round(cost), "rewrites": int(same < len(before) - 1)})
+
+
+def unmanaged_cost(run: Run) -> int:
+    """Return what a run costs if all is sent, however long it gets."""
+    whole = request_of(run.system, (), run.messages)
+    sent = [whole[: number + 1] for number, message in enumerate(run.messages) if message["role"] == "assistant"]
+    return sum(charged(before, request)["cost"] for before, request in pairwise([[], *sent]))
+
+
+class Observer:
+    """Counts, at each request of a run, what it costs, and where the values stand that the agent uses next.
+
+    *search* answers a query as the manager's own search tool would at that moment.
+    """
+
+    def __init__(self, run: Run, search: Callable[[str], Awaitable[str]] | None = None) -> None:
+        self.run = run
+        self.counts = Counter({"unmanaged cost": unmanaged_cost(run)})
+        self._search = search
+        self._before: Request = ()
+
+    async def observe(self, number: int, request: Request) -> None:
+        """Count a request to which the message with that number was the answer."""
+        texts = [text for message in request[1:] for text in message.texts]
+        self.counts += charged(self._before, request) + self.run.users_words(number, texts)
+        self._before = request
+        for name in self.run.fresh[number]:
+            self.counts.update({"fresh": 1, "fresh in context": self.run.in_context(name, texts)})
+        for probe in self.run.probes.get(number, ()):
+            outcome = await self._outcome(probe, [self.run.system, *texts])
+            self.counts.update(["probes", *outcome])
+            self.counts.update(f"strict {each}" for each in ["probes", *outcome] if probe.strict)
+
+    async def _outcome(self, probe: Probe, texts: Sequence[str]) -> list[str]:
+        """Return what is true of a value: in context, named, found, found by chance, lost."""
+        if self.run.in_context(probe.value, texts):
+            return ["in context"]
+        named = any(probe.value in text for text in texts)
+        found, by_chance = [await self._finds(query, probe.value) for query in (probe.query, probe.other_query)]
+        outcome = {"named": named, "found": found, "by chance": by_chance, "lost": not named and not found}
+        return [each for each, is_true in outcome.items() if is_true]
+
+    async def _finds(self, query: str, value: str) -> bool:
+        if self._search is None:
+            return False
+        answer = await self._search(query)
+        self.counts.update({"answers": 1, "answer tokens": counter()(answer)})
+        return value in answer[:ANSWER]

@@ -16,14 +16,14 @@ shares = st.floats(min_value=0.001, max_value=1.0)
 
 
 def test_the_trigger_is_the_seeds():
-    assert (TRIGGER, LOW_WATER) == (0.7, 0.45)
+    assert (TRIGGER, LOW_WATER) == (0.7, 0.35)
     budget = Budget(window=1_000)
-    assert (budget.limit, budget.trigger_at, budget.target) == (1_000, 700, 450)
+    assert (budget.limit, budget.trigger_at, budget.target) == (1_000, 700, 350)
 
 
 def test_what_is_fixed_and_what_is_reserved_is_not_for_messages():
     budget = Budget(window=1_000, fixed=100, reserved=200)
-    assert (budget.limit, budget.trigger_at, budget.target) == (700, 600, 350)
+    assert (budget.limit, budget.trigger_at, budget.target) == (700, 600, 250)
 
 
 def test_where_nearly_all_is_fixed_something_is_left_to_aim_at():

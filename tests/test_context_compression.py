@@ -352,7 +352,7 @@ async def test_tool_results_are_shortened_before_messages_leave():
     agent = Agent(plugin(window=2_000), messages)
     await agent.call()
     assert len(agent.messages) == 5
-    assert "characters left out" in agent.messages[2]["content"]
+    assert agent.messages[2]["content"].startswith("[Extract of 5,000 characters")
     assert result["content"] == "r" * 5_000
 
 

@@ -451,9 +451,9 @@ def test_large_results_are_shortened_first_unless_that_is_unwanted():
     SlidingWindowConversationManager().reduce_context(shortened, RuntimeError(OVERFLOW))
     SlidingWindowConversationManager(should_truncate_results=False).reduce_context(dropped, RuntimeError(OVERFLOW))
     assert len(shortened.messages) == len(messages())
-    assert "characters left out" in text_of(shortened.messages)
+    assert "[Extract of " in text_of(shortened.messages)
     assert len(dropped.messages) < len(messages())
-    assert "characters left out" not in text_of(dropped.messages)
+    assert "[Extract of " not in text_of(dropped.messages)
 
 
 @every_manager

@@ -640,21 +640,33 @@ async def test_state_is_json_and_brings_the_references_back():
     assert "the needle is here" in answer.text
 
 
-async def test_all_that_is_visible_is_kept_alive_after_a_restart_with_and_without_the_state():
-    for with_state in (True, False):
-        storage = InMemoryStorage(evict_after_turns=None)
-        before, talk = ContextOffloader(storage), conversation()
-        for n in range(230):
-            talk.messages.append({"role": "assistant", "content": [{"toolUse": _call(f"t{n}")}]})
-            result = await offloaded(before, converse_result({"text": LOG[:12_000]}), talk)
-            talk.messages.append({"role": "user", "content": [{"toolResult": result}]})
-            await turns(before, talk, 1)
-        after = ContextOffloader(storage)
-        if with_state:
-            after.restore(before.get_state())
-        await turns(after, Conversation(list(talk.messages)), 1)
-        assert references_of(after) == references_of(before)
-        assert len(references_of(after)) == 230
+async def test_all_that_is_visible_is_kept_alive_after_a_restart():
+    storage = InMemoryStorage(evict_after_turns=None)
+    before, talk = ContextOffloader(storage), conversation()
+    for n in range(230):
+        talk.messages.append({"role": "assistant", "content": [{"toolUse": _call(f"t{n}")}]})
+        result = await offloaded(before, converse_result({"text": LOG[:12_000]}), talk)
+        talk.messages.append({"role": "user", "content": [{"toolResult": result}]})
+        await turns(before, talk, 1)
+    after = ContextOffloader(storage)
+    after.restore(before.get_state())
+    await turns(after, Conversation(list(talk.messages)), 1)
+    assert references_of(after) == references_of(before)
+    assert len(references_of(after)) == 230
+
+
+async def test_without_its_state_no_text_is_taken_for_a_reference():
+    storage = InMemoryStorage(evict_after_turns=None)
+    before, talk = ContextOffloader(storage), conversation()
+    talk.messages.append({"role": "assistant", "content": [{"toolUse": _call("t0")}]})
+    result = await offloaded(before, converse_result({"text": LOG}), talk)
+    talk.messages.append({"role": "user", "content": [{"toolResult": result}]})
+    after = ContextOffloader(storage)
+    await turns(after, talk, 1)
+    assert references_of(after) == []
+    [reference] = references_of(before)
+    opened = await after.tools[0].run(talk, {"reference": reference, "line_range": [1, 1]})
+    assert LOG.split("\n")[0] in opened.text
 
 
 async def test_a_storage_of_another_agent_is_refused_each_time():
