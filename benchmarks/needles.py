@@ -1,4 +1,4 @@
-"""Facts in the real outputs of tools: does the preview show them, and do the tools find them?
+"""Facts in the real outputs of tools: does the extract show them, and do the tools find them?
 
 Runs over the outputs below HOLDFAST_DATA, or ../shared/data, where needles.jsonl holds facts that occur once, each with
 a query. All outputs are offloaded in one conversation. Prints the shares by kind and in all; the latter also belong to
@@ -61,18 +61,29 @@ class Needle:
 
 
 class Outcome(NamedTuple):
-    """What became of a needle: in the preview, in a head of the same size, on which page of matches, and by search."""
+    """What became of a needle: in the extract, in a head of the same size, on which page of matches, and by search.
+
+    *tokens* are those of the first page.
+    """
 
     needle: Needle
-    previewed: bool
+    extracted: bool
     in_head: bool
     pages: float
+    tokens: int
     found: bool
 
     @property
     def marks(self) -> tuple[bool, ...]:
-        """Whether the preview shows it, a head does, retrieval does in a few pages or at last, and the search does."""
-        return self.previewed, self.in_head, self.pages <= PAGES, self.pages <= MOST_PAGES, self.found
+        """Whether the extract shows it, a head does, retrieval does on one page, a few or all, and the search does."""
+        return self.extracted, self.in_head, self.pages <= 1, self.pages <= PAGES, self.pages <= MOST_PAGES, self.found
+
+
+class Measured(NamedTuple):
+    """What became of all needles, and how many tokens the extracts take together."""
+
+    outcomes: list[Outcome]
+    tokens: int
 
 
 @cache
@@ -104,10 +115,10 @@ class Agent:
     async def read(self, file: str, text: str) -> None:
         event = AfterToolCall(self.conversation, "read", file, {"content": [{"text": text}], "toolUseId": file})
         await self.offloader.after_tool_call(event)
-        stand_in = event.result["content"][0]["text"]
-        match = re.match(r"\[Offloaded as (\S+) .*? Preview \(.*?\):\]\n(.*)\n\[End of the preview\.\]", stand_in, re.S)
-        assert match, stand_in[:300]
-        self.references[file], self.shown[file] = match.groups()
+        extract = event.result["content"][0]["text"]
+        match = re.match(r"\[Offloaded as (\S+) ", extract)
+        assert match, extract[:300]
+        self.references[file], self.shown[file] = match[1], extract
 
     async def ask(self, tool: str, **arguments: Any) -> str:
         """Call a tool as the first of a turn, so that its answer may be as long as any."""
@@ -117,21 +128,24 @@ class Agent:
         return answer.text
 
 
-async def outcomes() -> list[Outcome]:
+async def outcomes() -> Measured:
     agent = Agent()
     for file, (_, text) in texts().items():
         await agent.offloader.before_model_call(BeforeModelCall(agent.conversation))
         await agent.read(file, text)
     heads = {file: head_of(text, estimate_text(agent.shown[file])) for file, (_, text) in texts().items()}
-    return [await outcome(needle, agent, heads[needle.file]) for needle in all_needles()]
+    found = [await outcome(needle, agent, heads[needle.file]) for needle in all_needles()]
+    return Measured(found, sum(map(estimate_text, agent.shown.values())))
 
 
 async def outcome(needle: Needle, agent: Agent, head: str) -> Outcome:
+    pages, tokens = await pages_until_shown(needle, agent)
     return Outcome(
         needle,
-        previewed=needle.answer in agent.shown[needle.file],
+        extracted=needle.answer in agent.shown[needle.file],
         in_head=needle.answer in head,
-        pages=await pages_until_shown(needle, agent),
+        pages=pages,
+        tokens=tokens,
         found=await is_found(needle, agent),
     )
 
@@ -151,18 +165,20 @@ GO_ON = re.compile(r"call again with ((?:\w+=(?:\{[^{}]*\}|\d+)(?:, )?)+)")
 ARGUMENT = re.compile(r"(\w+)=(\{[^{}]*\}|\d+)")
 
 
-async def pages_until_shown(needle: Needle, agent: Agent) -> float:
-    """How many pages of what matches the rarest word it takes to see the answer."""
+async def pages_until_shown(needle: Needle, agent: Agent) -> tuple[float, int]:
+    """How many pages of what matches the rarest word it takes to see the answer, and the tokens of the first."""
     asked = {"reference": agent.references[needle.file], "pattern": needle.rarest_word, "plain_text": True}
     following: dict[str, Any] | None = {}
+    tokens = 0
     for number in range(1, MOST_PAGES + 1):
         page = await agent.ask("retrieve_offloaded_content", **asked, **following)
+        tokens = tokens or estimate_text(page)
         if needle.answer in page:
-            return number
+            return number, tokens
         following = continuation(page)
         if following is None:
             break
-    return math.inf
+    return math.inf, tokens
 
 
 def continuation(page: str) -> dict[str, Any] | None:
@@ -194,24 +210,24 @@ def covers(needle: Needle, first: int, last: int, from_character: int, to_charac
 
 
 @cache
-def measured() -> list[Outcome]:
+def measured() -> Measured:
     return asyncio.run(outcomes())
 
 
 def measure_needles() -> list[Row]:
     """finding facts in the outputs of tools"""
-    previewed, in_head, soon, at_last, found = shares(measured())
-    facts = f"of {len(measured())} facts in {len(texts())} outputs of tools"
+    each, tokens = measured()
+    extracted, in_head, at_once, soon, at_last, found = shares(each)
+    facts = f"of {len(each):,} facts in {len(texts())} outputs of tools"
+    answer = mean(outcome.tokens for outcome in each)
     return [
-        Row(
-            f"{facts}, the preview shows (a head of the same size: {in_head:.1%})",
-            f"> {in_head:.1%}",
-            f"{previewed:.1%}",
-            previewed > in_head,
-        ),
+        at_least(f"{facts}, the extract shows (a head of the same size: {in_head:.1%})", 0.27, extracted),
+        at_most("… tokens of all these extracts", 91_000, tokens),
         row_of_kinds(),
-        at_least(f"{facts}, retrieval shows on its pages, given the query's rarest word", 0.99, at_last),
+        at_least(f"{facts}, one look-up with the query's rarest word shows", 0.974, at_once),
+        at_most("… mean tokens of its answer", 400, round(answer)),
         at_least(f"… on the first {PAGES} pages", 0.99, soon),
+        at_least("… on all pages", 0.99, at_last),
         at_least(f"{facts}, the search has among its first {PASSAGES} passages", 0.90, found),
     ]
 
@@ -225,7 +241,11 @@ def row_of_kinds() -> Row:
 
 
 def at_least(measure: str, bar: float, share: float) -> Row:
-    return Row(measure, f"≥ {bar:.0%}", f"{share:.1%}", share >= bar)
+    return Row(measure, f"≥ {100 * bar:g}%", f"{share:.1%}", share >= bar)
+
+
+def at_most(measure: str, bar: int, count: int) -> Row:
+    return Row(measure, f"≤ {bar:,}", f"{count:,}", count <= bar)
 
 
 def shares(some: Sequence[Outcome]) -> list[float]:
@@ -235,14 +255,14 @@ def shares(some: Sequence[Outcome]) -> list[float]:
 
 def by_kind() -> dict[str, list[Outcome]]:
     kinds = defaultdict(list)
-    for each in measured():
+    for each in measured().outcomes:
         kinds[each.needle.kind].append(each)
     return dict(sorted(kinds.items()))
 
 
 def tell_by_kind() -> None:
-    table = Table("kind", "facts", "preview", "head", f"{PAGES} pages", "all pages", "search")
-    for kind, own in [*by_kind().items(), ("all", measured())]:
+    table = Table("kind", "facts", "extract", "head", "1 page", f"{PAGES} pages", "all pages", "search")
+    for kind, own in [*by_kind().items(), ("all", measured().outcomes)]:
         table.add_row(kind, str(len(own)), *(f"{share:.0%}" for share in shares(own)))
     Console().print(table)
 

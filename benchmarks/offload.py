@@ -1,4 +1,4 @@
-"""Offloading and retrieval measured beside strands-agents, and beside the preview that offloading cannot do without.
+"""Offloading and retrieval measured beside strands-agents, and beside the extract that offloading cannot do without.
 
 Stalls and patterns that hang others have limits; all else is a ratio, measured in one run on one machine: rounds of the
 contenders alternate, and the median counts. The rows of benchmarks/needles.py follow, where its data is at hand. Prints
@@ -24,8 +24,8 @@ from reporting import Benchmark, Row, alternating, at_most, faster, longest_stal
 
 from holdfast import ContextOffloader, InMemoryStorage
 from holdfast.defaults import PREVIEW_TOKENS
+from holdfast.extracts import extract
 from holdfast.hooks import AfterToolCall, BeforeModelCall, Conversation
-from holdfast.previews import make_preview
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -201,18 +201,18 @@ async def seconds_to_read(contender: Contender, content: bytes) -> float:
 
 
 def measure_offloading() -> list[Row]:
-    """offloading a result, beside its preview"""
+    """offloading a result, beside its extract"""
     texts = {"log": log(ONE_MB), "JSON": json_text(ONE_MB), "CSV": csv_text(ONE_MB)}
     medians = {kind: offloading(text) for kind, text in texts.items()}
-    worst = max(medians, key=lambda kind: medians[kind]["offload"] / medians[kind]["preview"])
-    others = ", ".join(f"{kind} {each['offload'] / each['preview']:.2f}×" for kind, each in medians.items())
-    measure = f"offloading a result of 1 MB into memory, against its preview and one copy, the worst kind ({others})"
-    return [at_most(measure, 2, medians[worst]["offload"], medians[worst]["preview"])]
+    worst = max(medians, key=lambda kind: medians[kind]["offload"] / medians[kind]["extract"])
+    others = ", ".join(f"{kind} {each['offload'] / each['extract']:.2f}×" for kind, each in medians.items())
+    measure = f"offloading a result of 1 MB into memory, against its extract and one copy, the worst kind ({others})"
+    return [at_most(measure, 2, medians[worst]["offload"], medians[worst]["extract"])]
 
 
 def offloading(text: str) -> dict[str, float]:
     return alternating(
-        {"offload": lambda: asyncio.run(seconds_to_offload(text)), "preview": lambda: seconds_to_preview(text)},
+        {"offload": lambda: asyncio.run(seconds_to_offload(text)), "extract": lambda: seconds_to_extract(text)},
         rounds=15,
     )
 
@@ -229,10 +229,10 @@ async def seconds_to_offload(text: str) -> float:
     return seconds
 
 
-def seconds_to_preview(text: str) -> float:
+def seconds_to_extract(text: str) -> float:
     gc.collect()
     began = time.perf_counter()
-    make_preview(text, tokens=PREVIEW_TOKENS)
+    extract(text, PREVIEW_TOKENS)
     text.encode()
     return time.perf_counter() - began
 

@@ -13,9 +13,9 @@ share that is found less the share that is found by chance. Strands' managers ha
 
 Strict are the probes whose value was in one single message, a tool result. Fresh is the share in context of names that
 the agent used and that only tool results of the last eight messages held. User's words is the share of the characters
-of what the user has written so far that stands word for word in the request. The bill is the cost of all requests, those
-for summaries included, relative to sending everything: 1.25 for a token, 0.1 if the provider has it in its cache. The
-tools of the run are no part of it, those of the manager are. Searches are not, but their answers' mean tokens are shown.
+of what the user has written so far that stands word for word in the request. The bill is the cost of all requests,
+those for summaries included, relative to sending everything: 1.25 for a token, 0.1 if the provider has it in its cache.
+It includes the tools of the manager, but not those of the run, and no searches; the mean tokens of an answer are shown.
 
 Strands takes ten minutes, so its figures are those of benchmarks/recall_peers.json; --peers measures them again.
 """

@@ -80,7 +80,7 @@ class HoldfastReplay:
         return {"message": self.run.messages[number], "usage": {"prompt_tokens": tokens}}
 
     async def _search(self, query: str) -> str:
-        """Return what the search tool answers. It becomes no part of the conversation, and takes no room of its turn."""
+        """Return what the search tool answers, outside of the conversation and without using the room of its turn."""
         [tool] = [tool for tool in self.manager.agent_tools if tool.name == "search_context"]
         with self.manager.hold.turn.aside():
             return (await tool.run(self.conversation.conversation, {"query": query})).text

@@ -154,7 +154,7 @@ Request = Sequence[Message]
 
 
 def request_of(system: Any, tools: Sequence[Any], messages: Iterable[Any]) -> list[Message]:
-    """Return a request: first the system prompt and the tools, then its messages, in the format of OpenAI or Bedrock."""
+    """Return the system prompt, the tools and the messages of a request in the format of OpenAI or Bedrock."""
     head = [{"text": system or ""}, *({"text": json.dumps(tool, ensure_ascii=False)} for tool in tools)]
     return [message_of(json.dumps(each)) for each in ({"content": head}, *messages)]
 

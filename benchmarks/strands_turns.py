@@ -28,7 +28,6 @@ from reporting import Benchmark, Row, at_most, faster
 
 from holdfast import FileStorage, InMemoryStorage, Storage
 from holdfast.adapters.strands import ContextManager
-from holdfast.references import offloaded_as
 from holdfast.testing import Call, Request, ScriptedModel
 
 with warnings.catch_warnings():
@@ -49,7 +48,7 @@ CHANCE = Random(6)
 RESULTS = [log(CHANCE, length)[:length] for length in range(1_000, 2_000, 10)]
 WORDS = [prose(CHANCE, 300) for _ in range(100)]
 LARGE = log(CHANCE, 40_000)
-PREVIEW = f"text/plain, 40 KB, 500 lines, about 11,000 tokens. Preview (log):]\n{LARGE[:2_000]}\n[End of the preview.]"
+EXTRACT = f"text/plain, 40 KB, about 11,000 tokens, 500 lines]\n{LARGE[:2_000]}"
 
 
 def result_of(part: int) -> str:
@@ -63,22 +62,23 @@ def read_log(part: int) -> str:
 
 
 def history(length: int, references: Sequence[str]) -> list[Any]:
-    """So many messages as strands leaves them. *references* lead to the large results, of which previews are left."""
+    """So many messages as strands leaves them. *references* lead to the large results, of which extracts are left."""
     names, messages = cycle(references), [said("user", "Find out why the workers were restarted last night.")]
     while len(messages) < length - 1:
         part = len(messages) // 2
-        text = f"{offloaded_as(next(names))}{PREVIEW}" if part % ONE_LARGE_IN == 0 else result_of(part)
-        messages += called(part, text)
+        messages += called(part, next(names)) if part % ONE_LARGE_IN == 0 else called(part)
     messages.append(answered(WORDS[0]))
     return [{**message, "tracking_id": f"message-{number}"} for number, message in enumerate(messages)]
 
 
-def called(part: int, text: str) -> list[Any]:
+def called(part: int, reference: str = "") -> list[Any]:
+    text = f"[Offloaded as {reference} : {EXTRACT}" if reference else result_of(part)
     use = {"toolUseId": f"call_{part}", "name": "read_log", "input": {"part": part}}
     result = {"toolUseId": f"call_{part}", "status": "success", "content": [{"text": text}]}
     return [
         answered(WORDS[part % len(WORDS)], {"toolUse": use}),
-        {"role": "user", "content": [{"toolResult": result}]},
+        {"role": "user", "content": [{"toolResult": result}]}
+        | ({"metadata": {"custom": {"offloaded": [reference]}}} if reference else {}),
     ]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast.dialects import Converse
-from holdfast.references import KnownReferences, offloaded_as
+from holdfast.references import KnownReferences
 
 ALIKE = [f"mem_{number}_call" for number in range(40)]
 ALL_DIFFERENT = [f"{number:02}-{number * 7_919:x}" for number in range(40)]
@@ -16,6 +16,11 @@ AWKWARD = ["C:\\My Files\\a log.txt", "what?", "(one)", "é"]
 
 def said(text: str) -> dict[str, Any]:
     return {"role": "user", "content": [{"text": text}]}
+
+
+def noting(references: list[str]) -> dict[str, Any]:
+    result = {"toolResult": {"toolUseId": "t1", "content": [{"text": " ".join(references)}]}}
+    return {"role": "user", "content": [result], "metadata": {"custom": {"offloaded": references}}}
 
 
 def knowing(references: list[str]) -> KnownReferences:
@@ -34,9 +39,8 @@ def test_a_reference_is_seen_wherever_it_stands(references):
         assert not knowing(references).visible_in([said("Nothing is here."), said("")], Converse())
 
 
-def test_what_a_result_says_was_offloaded_gets_known():
-    result = {"toolUseId": "t1", "content": [{"text": f"{offloaded_as('s3://bucket/key')}text/plain]"}]}
-    messages = [{"role": "user", "content": [{"toolResult": result}]}, said("Look at s3://bucket/key again.")]
+def test_what_is_noted_on_a_message_as_offloaded_gets_known():
+    messages = [noting(["s3://bucket/key"]), said("Look at s3://bucket/key again.")]
     known = KnownReferences()
     assert known.visible_in(messages, Converse()) == {"s3://bucket/key"}
     assert "s3://bucket/key" in known
@@ -59,14 +63,16 @@ def test_messages_that_others_took_out_or_replaced_show_nothing_any_more():
     assert known.visible_in([], Converse()) == frozenset()
 
 
-def claiming(references: list[str]) -> dict[str, Any]:
-    text = "".join(map(offloaded_as, references))
-    return {"role": "user", "content": [{"toolResult": {"toolUseId": "t1", "content": [{"text": text}]}}]}
+def test_what_a_result_says_was_offloaded_is_not_believed():
+    result = {"toolUseId": "t1", "content": [{"text": "[Offloaded as s3://bucket/key : text/plain, 3 lines]"}]}
+    known = KnownReferences()
+    assert not known.visible_in([{"role": "user", "content": [{"toolResult": result}]}], Converse())
+    assert "s3://bucket/key" not in known
 
 
-def test_what_texts_claim_displaces_nothing_that_was_stored():
+def test_what_notes_claim_displaces_nothing_that_was_stored():
     known = knowing(ALIKE)
-    messages = [claiming([f"q{block}-{number}" for number in range(300)]) for block in range(50)]
+    messages = [noting([f"q{block}-{number}" for number in range(300)]) for block in range(50)]
     known.visible_in(messages, Converse())
     assert known.stored == ALIKE
     assert len(known) <= len(ALIKE) + 2_000
@@ -75,9 +81,9 @@ def test_what_texts_claim_displaces_nothing_that_was_stored():
 
 def test_what_was_looked_for_in_vain_is_not_believed_again_until_it_is_stored():
     known = KnownReferences()
-    known.visible_in([claiming(["x1"])], Converse())
+    known.visible_in([noting(["x1"])], Converse())
     known.forget("x1")
-    known.visible_in([claiming(["x1"]), claiming(["x2"])], Converse())
+    known.visible_in([noting(["x1"]), noting(["x2"])], Converse())
     assert known.claimed == ["x2"]
     known.add("x1", "read")
     assert known.stored == ["x1"]

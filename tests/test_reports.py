@@ -16,7 +16,6 @@ from holdfast.history import History
 from holdfast.ledger import Ledger
 from holdfast.ledger.lines import cells_of
 from holdfast.messages import SUMMARY, Document, Image, Message, Reasoning, Text, ToolResult, ToolUse
-from holdfast.references import offloaded_as
 from holdfast.reports import ContextReport, Subtotal, report_of
 
 SPEC = {"type": "function", "function": {"name": "read_file", "parameters": {"type": "object"}}}
@@ -102,7 +101,7 @@ def test_what_the_provider_counted_comes_before_estimates():
         (Message("assistant", (Reasoning("hm"),)), "reasoning", "hm"),
         (Message("assistant", (Text("I will."), ToolUse("1", "grep"))), "tool call", "grep"),
         (Message("user", (ToolResult("1", (Text("no such file"),), is_error=True),)), "tool result", "grep (error)"),
-        (Message("user", (ToolResult("1", (Text(f"{offloaded_as('mem/1')}text]"),)),)), "preview", "grep"),
+        (Message("user", (ToolResult("1", (Text("[…]"),)),), {"offloaded": ["mem/1"]}), "extract", "grep"),
         (Message("user", (ToolResult("9", (Text("?"),)),)), "tool result", "unknown tool"),
         (Message("user", ()), "other", ""),
     ],

@@ -16,12 +16,11 @@ import csv
 import heapq
 import json
 import re
-from bisect import insort
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple
 
 from holdfast.encoded import described_bytes
 from holdfast.messages import Message, text_of
@@ -39,19 +38,22 @@ _READABLE, _PIECE = 400, 200
 """A line of more characters is data; of any line, so many are shown."""
 _PER_LINE = 61
 """What a line costs beside its characters: few long lines are easier to read than many short ones."""
-_MOST_LINES, _MOST_READ = 20_000, 2_000_000
+_MOST_READ_OF_LOG = 100_000
+_MOST_READ, _FIRST_READ, _MOST_PARSED = 250_000, 100, 2_000_000
+"""Of a larger text, so many characters are read, from everywhere in it, besides so many first lines."""
 _TRIES, _FULL = 4, 0.95
 _SAMPLE = 8_192
-_DEFINED = 2.5
+_DEFINED, _BEGINNING = 2.5, 60
 _FIRST, _FAILED = 3.0, 9.0
 
 # Characters that break terminals, logs and some providers' parsers: controls, and halves of surrogate pairs.
-_UNSENDABLE = dict.fromkeys([*range(9), *range(11, 32), 127, *range(0xD800, 0xE000)], "\ufffd")
+_UNSENDABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 _DEFINITION = re.compile(r"\b(?:def|class|func|type|function|const|interface|struct|fn|enum|trait)\b")
-_FAILURE = re.compile(r"(?i)\b(?:error|fail(?:ed|ure)?|exception|traceback|fatal|panic|critical)")
-_VARIES = re.compile(r"(?:0x)?[0-9a-f]{8,}|\d+")
-_ENDS = re.compile(r"[,;}\])>|]+\s*|\s+")
-_PLAIN_WORD = re.compile(r"[^\W\d_]{5,24}")
+_FAILURE = re.compile(r"\b(?:error|fail|exception|traceback|fatal|panic|critical)")
+# A long line is cut where neither a word ends up in two pieces, nor a password in another than the word that says so.
+_PIECES = re.compile(r".{100,200}(?<=[,;}\])>|])|.{100,}?(?:[,;}\])>|]|$)|.+", re.DOTALL)
+_DIGITS, _KIND = b"0123456789abcdefABCDEF", 80
+_PLAIN_WORD, _ASCII_PLAIN_WORD = re.compile(r"[^\W\d_]{5,24}"), re.compile(r"[A-Za-z]{5,24}")
 _NAMES = Names()
 
 
@@ -74,20 +76,20 @@ def extract(
     about = f"{about or f'{len(text):,} characters'}, {_counted_lines(text)}"
     if (encoded := described_bytes(text)) is not None:
         return introduced(reference, f"{about}, {encoded}")
-    title = introduced(reference, about)
-    source = _Source(text, names)
+    title, per_token = introduced(reference, about), _characters_per_token(text, count_text)
+    source = _Source(text, names, int(tokens * per_token), has_list=tokens >= _SMALL)
 
     def made(room: int) -> str:
-        return f"{title}\n{source.extract(room - len(title), is_small=tokens < _SMALL)}"
+        return f"{title}\n{source.extract(room - len(title))}"
 
-    return _fitted(made, tokens, _characters_per_token(text, count_text), count_text) or title
+    return _fitted(made, tokens, per_token, count_text) or title
 
 
 def _fitted(made: Callable[[int], str], tokens: int, per_token: float, count_text: Callable[[str], int]) -> str:
     """Return the longest of a few tries to make a text of *tokens* tokens, given for how many characters to try."""
     room, best = int(tokens * per_token), ""
     for _ in range(_TRIES):
-        tried = made(room).translate(_UNSENDABLE)
+        tried = _UNSENDABLE.sub("\ufffd", made(room))
         size = max(count_text(tried), 1)
         if size <= tokens and len(tried) > len(best):
             best = tried
@@ -112,78 +114,111 @@ def _characters_per_token(text: str, count_text: Callable[[str], int]) -> float:
     return len(sample) / max(count_text(sample), 1)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Line:
-    """A line, or a piece of a long one, with its names. *alike* is how many there are of its kind."""
+class _Line(NamedTuple):
+    """A line, or a piece of a long one, with its names."""
 
     at: int
     text: str
     names: frozenset[str]
-    weight: float = 1.0
-    alike: int = 1
+
+    @property
+    def cost(self) -> int:
+        """How many characters it takes, with what stands around it."""
+        return min(len(self.text), _PIECE) + 3
 
 
 class _Source:
-    """A text taken apart once, for extracts of any size."""
+    """A text taken apart once, for extracts of about *room* characters."""
 
-    def __init__(self, text: str, names: Names) -> None:
-        self._text = text
-        self._lines = list(_lines_of(text, names))
-        self._whole = _shape_of(text) or _columns_of(self._lines)
-        self._telling = self._lines if self._whole else _one_of_each_kind(self._lines)
+    def __init__(self, text: str, names: Names, room: int, *, has_list: bool) -> None:
+        pieces = _pieces_of(text)
+        self._whole = _shape_of(text) or _columns_of(pieces)
+        self._kinds = {} if self._whole else _kinds_of(pieces)
+        self._lines = _read(pieces, names, self._kinds)
+        self._has_list = has_list
+        self._head = _head(self._lines, int(room * _HEAD))
+        self._ranking = _Ranking(self._lines[len(self._head) :], _names_of(self._head), self._weight)
 
-    def extract(self, room: int, *, is_small: bool) -> str:
+    def extract(self, room: int) -> str:
         """Return about *room* characters of it."""
-        head = self._head(int(room * _HEAD))
-        shown = {name for line in head for name in line.names}
-        whole = _fitting(self._whole, int(room * _WHOLE))
-        left = room - sum(map(_cost, head)) - sum(map(len, whole))
-        rest = self._telling[len(head) :]
-        for_lines = left - int(room * (_SMALL_LIST if is_small else _LIST))
-        body = "\n".join([*_shown(head, 0), *whole, *_shown(_filled(rest, for_lines, shown), len(head))])
-        left = room - len(body)
-        words = _fitting(self._rest(shown), left if is_small else left // 2)
-        if not is_small:
-            here = set(_PLAIN_WORD.findall(body))
-            left -= sum(map(len, words)) + len(words)
-            words += _fitting((word for word in self._once if word not in here), left)
+        head, whole = self._head, _fitting(self._whole, int(room * _WHOLE))
+        left = room - _cost(head) - sum(map(len, whole))
+        for_lines = left - int(room * (_LIST if self._has_list else _SMALL_LIST))
+        telling = self._ranking.fitting(for_lines)
+        lines = self._filled(telling, for_lines)
+        body = "\n".join([*self._shown(head, 0), *whole, *self._shown(lines, len(head))])
+        left, shown = room - len(body), _names_of(head) | _names_of(telling)
+        rest = (name for name in self._rest if name not in shown)
+        if not self._has_list:
+            words = _fitting(rest, left)
+        else:
+            words = _fitting(rest, left // 2)
+            here = set(_plain_words(body))
+            words += _fitting(
+                (word for word in self._once if word not in here), left - sum(map(len, words)) - len(words)
+            )
         return f"{body}\n[Also in it: {' '.join(words)}]" if words else body
 
-    def _head(self, room: int) -> list[_Line]:
-        """Return the first lines, as many as fit, and at least the beginning of one."""
-        for at, line in enumerate(self._lines):
-            room -= _cost(line)
+    def _filled(self, telling: Sequence[_Line], room: int) -> list[_Line]:
+        """Return the telling lines, and where these leave room the first of the others, in their order."""
+        others, picked = [], {line.at for line in telling}
+        room -= _cost(telling)
+        for line in self._lines[len(self._head) :]:
+            room -= 0 if line.at in picked else line.cost
             if room < 0:
-                first = self._lines[0]
-                return self._lines[:at] or [replace(first, text=first.text[: room + _cost(first)])]
-        return self._lines
+                break
+            if line.at not in picked and not holds_credential(line.text):
+                others.append(line)
+        return sorted([*telling, *others], key=lambda line: line.at)
 
-    def _rest(self, shown: set[str]) -> list[str]:
-        """Return the names not *shown*, those that stand on one line first, the shortest first."""
-        return sorted(self._counts.keys() - shown, key=lambda name: (min(self._counts[name], 2), len(name), name))
+    def _shown(self, lines: Iterable[_Line], at: int) -> Iterator[str]:
+        """Yield lines as they are shown from the one with that number on, with a mark where others are left out."""
+        for line in lines:
+            alike = self._kinds.get(line.at, 1)
+            if alike > 1:
+                yield f"… {alike:,} lines like this one:"
+            elif line.at != at:
+                yield "…"
+            yield line.text[:_PIECE]
+            at = line.at + 1
+
+    def _weight(self, line: _Line) -> float:
+        if line.at in self._kinds:
+            return _FAILED if _FAILURE.search(line.text.lower()) else _FIRST
+        return _DEFINED if _DEFINITION.search(line.text, 0, _BEGINNING) else 1.0
 
     @cached_property
-    def _counts(self) -> Counter[str]:
-        counts: Counter[str] = Counter()
-        for line in self._lines:
-            counts.update(line.names)
-        return counts
+    def _rest(self) -> list[str]:
+        """All names, those that stand on one line first, the shortest first."""
+        counts = Counter(chain.from_iterable(line.names for line in self._lines))
+        return sorted(counts, key=lambda name: (min(counts[name], 2), len(name), name))
 
     @cached_property
     def _once(self) -> list[str]:
-        """The plain words that stand once in the text: in prose, they are what a place is known by."""
-        counts = Counter(_PLAIN_WORD.findall(self._text[:_MOST_READ]))
+        """The plain words that were read once: in prose, they are what a place is known by."""
+        counts = Counter(_plain_words("\n".join(line.text for line in self._lines)))
         return sorted((word for word, count in counts.items() if count == 1), key=lambda word: (len(word), word))
 
 
-def _shown(lines: Iterable[_Line], at: int) -> Iterator[str]:
-    """Yield lines as they are shown from the one with that number on, with a mark where others are left out."""
-    for line in lines:
-        alike = f" {line.alike:,} lines like this one:" if line.alike > 1 else ""
-        if alike or line.at != at:
-            yield f"…{alike}"
-        yield line.text[:_PIECE]
-        at = line.at + 1
+def _head(lines: Sequence[_Line], room: int) -> list[_Line]:
+    """Return the first lines, as many as fit, and at least the beginning of one."""
+    for at, line in enumerate(lines):
+        room -= line.cost
+        if room < 0:
+            return list(lines[:at]) or [line._replace(text=line.text[: room + line.cost])]
+    return list(lines)
+
+
+def _cost(lines: Iterable[_Line]) -> int:
+    return sum(line.cost for line in lines)
+
+
+def _names_of(lines: Iterable[_Line]) -> set[str]:
+    return set().union(*(line.names for line in lines))
+
+
+def _plain_words(text: str) -> list[str]:
+    return (_ASCII_PLAIN_WORD if text.isascii() else _PLAIN_WORD).findall(text)
 
 
 def _fitting(words: Iterable[str], room: int) -> list[str]:
@@ -196,92 +231,90 @@ def _fitting(words: Iterable[str], room: int) -> list[str]:
     return fitting
 
 
-def _cost(line: _Line) -> int:
-    """Return how many characters a line takes, with what stands around it."""
-    return min(len(line.text), _PIECE) + 3
+class _Ranking:
+    """Lines with names, those first that show the most names not *shown* before for the room they take."""
+
+    def __init__(self, lines: Sequence[_Line], shown: Set[str], weight: Callable[[_Line], float]) -> None:
+        self._best: list[_Line] = []
+        self._rest = _ranked(lines, shown, weight)
+
+    def fitting(self, room: int) -> list[_Line]:
+        """Return the best lines as far as they fit."""
+        fitting = []
+        for line in chain(self._best, self._more()):
+            room -= line.cost
+            if room < 0:
+                break
+            fitting.append(line)
+        return fitting
+
+    def _more(self) -> Iterator[_Line]:
+        for line in self._rest:
+            self._best.append(line)
+            yield line
 
 
-def _filled(lines: Sequence[_Line], room: int, shown: set[str]) -> list[_Line]:
-    """Return the telling lines, and where these leave room the first of the others, in their order."""
-    telling = _telling(lines, room, shown)
-    room -= sum(map(_cost, telling))
-    others, picked = [], {line.at for line in telling}
-    for line in lines:
-        room -= 0 if line.at in picked else _cost(line)
-        if room < 0:
-            break
-        if line.at not in picked and not holds_credential(line.text):
-            others.append(line)
-    return sorted(telling + others, key=lambda line: line.at)
-
-
-def _telling(lines: Sequence[_Line], room: int, shown: set[str]) -> list[_Line]:
-    """Return the lines with the most names not yet *shown* for the room they take, in their order."""
-
-    def gain(line: _Line) -> float:
-        return line.weight * len(line.names - shown) / (_cost(line) + _PER_LINE)
-
-    heap = [(-gain(line), at) for at, line in enumerate(lines) if line.names]
+def _ranked(lines: Sequence[_Line], shown: Set[str], weight: Callable[[_Line], float]) -> Iterator[_Line]:
+    shown = set(shown)
+    of_name = [weight(line) / (line.cost + _PER_LINE) if line.names else 0.0 for line in lines]
+    heap = [
+        (-value * len(line.names), at) for at, (line, value) in enumerate(zip(lines, of_name, strict=True)) if value
+    ]
     heapq.heapify(heap)
-    picked: list[int] = []
-    while heap and room > 0:
-        _, at = heapq.heappop(heap)
-        if not (now := gain(lines[at])):
+    while heap:
+        before, at = heap[0]
+        line = lines[at]
+        now = -of_name[at] * len(line.names - shown)
+        if now > before:
+            # What others showed meanwhile made it worth less: that only ever falls.
+            heapq.heapreplace(heap, (now, at)) if now else heapq.heappop(heap)
             continue
-        if heap and -now > heap[0][0]:
-            # What others showed meanwhile made it worth less: a gain only ever falls.
-            heapq.heappush(heap, (-now, at))
-        elif _cost(lines[at]) <= room and not holds_credential(lines[at].text):
-            room -= _cost(lines[at])
-            insort(picked, at)
-            shown |= lines[at].names
-    return [lines[at] for at in picked]
+        heapq.heappop(heap)
+        if not holds_credential(line.text):
+            shown |= line.names
+            yield line
 
 
 # Lines
 
 
-def _lines_of(text: str, names: Names) -> Iterator[_Line]:
-    """Yield the lines of a text; of more than 20,000, so many that are spread evenly."""
-    lines = text.split("\n")
-    at = 0
-    for line in lines[:: -(-len(lines) // _MOST_LINES)]:
-        for piece in (line,) if len(line) <= _READABLE else _pieces(line[:_MOST_READ]):
-            found = frozenset(names.of(piece))
-            yield _Line(at, piece, found, _DEFINED if found and _DEFINITION.search(piece) else 1.0)
-            at += 1
+def _pieces_of(text: str) -> list[str]:
+    """Return the lines of a text, those that are too long to read cut behind a mark."""
+    pieces: list[str] = []
+    for line in text.split("\n"):
+        if len(line) <= _READABLE:
+            pieces.append(line)
+        else:
+            pieces.extend(_PIECES.findall(line))
+    return pieces
 
 
-def _pieces(line: str) -> Iterator[str]:
-    """Cut a long line into pieces of at most 200 characters, behind a mark or a blank if there is one."""
-    start = 0
-    while start < len(line):
-        end = start + _PIECE
-        if end < len(line):
-            end = max((found.end() for found in _ENDS.finditer(line, start + _PIECE // 2, end)), default=end)
-        yield line[start:end]
-        start = end
-
-
-def _one_of_each_kind(lines: Sequence[_Line]) -> Sequence[_Line]:
-    """Return lines of a log with more weight for the first of each kind, and most for a failure; others as they are.
+def _kinds_of(pieces: Sequence[str]) -> dict[int, int]:
+    """Return the first line of each kind in a log, and how many there are alike; nothing for other texts.
 
     In a log most lines differ from others only in their numbers.
     """
-    kinds = Counter(_kind(line.text) for line in lines)
-    if len(lines) < 50 or 5 * len(kinds) > len(lines):
-        return lines
-    weighed = []
-    for line in lines:
-        alike = kinds.pop(_kind(line.text), 0)
-        weighed.append(
-            replace(line, alike=alike, weight=_FAILED if _FAILURE.search(line.text) else _FIRST) if alike else line
-        )
-    return weighed
+    marks = "\n".join(pieces).encode("utf-8", "surrogatepass").translate(None, _DIGITS).split(b"\n")
+    kinds = Counter(mark[:_KIND] for mark in marks)
+    if len(marks) < 50 or 5 * len(kinds) > len(marks):
+        return {}
+    return {at: count for at, mark in enumerate(marks) if (count := kinds.pop(mark[:_KIND], 0))}
 
 
-def _kind(text: str) -> str:
-    return _VARIES.sub("#", text)[:100]
+def _read(pieces: Sequence[str], names: Names, kinds: Mapping[int, int]) -> list[_Line]:
+    """Return lines with their names: of a large text its beginning, one of each kind, and some from everywhere."""
+    most = _MOST_READ_OF_LOG if kinds else _MOST_READ
+    places: Sequence[int] = range(len(pieces))
+    if (stride := _stride(pieces, most)) > 1:
+        firsts = list(kinds)[:: _stride([pieces[at] for at in kinds], most)]
+        places = sorted({*places[:_FIRST_READ], *firsts, *places[::stride]})
+    texts = [pieces[at] for at in places]
+    return list(map(_Line._make, zip(places, texts, names.by_line("\n".join(texts)), strict=True)))
+
+
+def _stride(pieces: Sequence[str], most: int) -> int:
+    """Return which share of the lines to read, one of so many, to read about *most* characters."""
+    return max(-(-sum(map(len, pieces)) // most), 1)
 
 
 # What is said of the whole
@@ -289,7 +322,7 @@ def _kind(text: str) -> str:
 
 def _shape_of(text: str) -> list[str]:
     """Return the shape of a JSON value."""
-    if text[:1] not in ("{", "[") or len(text) > _MOST_READ:
+    if text[:1] not in ("{", "[") or len(text) > _MOST_PARSED:
         return []
     try:
         value = json.loads(text)
@@ -311,9 +344,9 @@ def _shape(value: Any, depth: int) -> str:
     return ""
 
 
-def _columns_of(lines: Sequence[_Line]) -> list[str]:
+def _columns_of(lines: Sequence[str]) -> list[str]:
     """Return a summary of each column of a table."""
-    first, *rest = [line.text for line in lines[:: -(-len(lines) // 1_000)]]
+    first, *rest = lines[:: -(-len(lines) // 1_000)]
     separator = max(",\t;|", key=first.count)
     try:
         header, *rows = csv.reader([first, *rest], delimiter=separator)
@@ -352,26 +385,35 @@ def extract_removed(
     The lines are those that show the most names which stand on no line of a message that *stays*. Lines that earlier
     such extracts held stand among them again.
     """
+    if not removed:
+        return ""
     texts = [text_of(message) for message in reversed(removed) if message.made_as is None]
     earlier = [_taken_apart(message) for message in reversed(removed) if message.made_as is not None]
     # What stands for little is little: else, in a conversation of short messages, nothing would be gained.
     gained = sum(map(count_text, texts)) // _REMOVED_SHARE
     tokens = min(tokens, gained + sum(count_text(part) for parts in earlier for part in parts))
-    known = {name for message in stays for line in text_of(message).split("\n") for name in _names_shown(line, names)}
-    sources = [*texts, *(body for body, _ in earlier)]
-    lines = [replace(line, weight=1.0) for text in sources for line in _lines_of(text, names) if line.names - known]
-    listed = {name for line in lines for name in line.names}.union(*(names.each(rest) for _, rest in earlier)) - known
+    # In a long list, or in data, a name says nothing.
+    stay = "\n".join(line for message in stays for line in text_of(message).split("\n") if len(line) <= _PIECE)
+    known = set(names.of(stay, most=None))
+    pieces = [piece for text in (*texts, *(body for body, _ in earlier)) for piece in _pieces_of(text)]
+    told = (line for line in _read(pieces, names, {}) if line.names)
+    lines = [line._replace(names=new) for line in told if (new := line.names - known)]
+    earlier_list = "\n".join(rest for _, rest in earlier)
+    left = _names_of(lines).union(names.of(earlier_list, most=None)) - known
+    listed = sorted(left, key=lambda name: (-len(name), name))
+    ranking = _Ranking(lines, frozenset(), lambda line: 1.0)
     if not listed:
         return ""
 
     def made(room: int) -> str:
-        shown = set(known)
-        telling = [line.text[:_PIECE] for line in _telling(lines, int(room * (1 - _REMOVED_LIST)), shown)]
-        left = room - sum(map(len, telling)) - len(telling)
-        rest = _fitting(sorted(listed - shown, key=lambda name: (-len(name), name)), left)
-        return "\n".join([*telling, f"{_LISTED}{' '.join(rest)}]"] if rest else telling)
+        telling = ranking.fitting(int(room * (1 - _REMOVED_LIST)))
+        shown = _names_of(telling)
+        body = [line.text[:_PIECE] for line in sorted(telling, key=lambda line: line.at)]
+        left = room - sum(map(len, body)) - len(body)
+        rest = _fitting((name for name in listed if name not in shown), left)
+        return "\n".join([*body, f"{_LISTED}{' '.join(rest)}]"] if rest else body)
 
-    sample = "\n".join([*(line.text for line in lines[:500]), *sorted(listed)[:500]])
+    sample = "\n".join([*(line.text for line in lines[:500]), *listed[:500]])
     return _fitted(made, tokens, _characters_per_token(sample, count_text), count_text)
 
 
@@ -386,8 +428,3 @@ def _taken_apart(message: Message) -> tuple[str, str]:
     lines = extract_in(message).split("\n")
     listed = lines.pop() if lines[-1].startswith(_LISTED) else ""
     return "\n".join(lines), listed.removeprefix(_LISTED)
-
-
-def _names_shown(line: str, names: Names) -> Iterable[str]:
-    """Return the names that a line shows. In a long list, or in data, a name says nothing."""
-    return names.each(line) if len(line) <= _PIECE else ()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, islice
 from typing import Any
 
 from holdfast.errors import InvalidTypeError, InvalidValueError
@@ -21,11 +22,21 @@ _SHORTEST, _LONGEST, _MOST_PARTS = 4, 60, 10
 _LONGEST_WORD, _MOST_KNOWN = 400, 50_000
 _CJK = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _RUN = r"[\u3400-\u9fff]{2,8}|[\u30a0-\u30ff]{2,8}|[\u3040-\u309f]{2,8}|[\uac00-\ud7af]{2,8}"
-_NUMBER = r"(?:\d{1,18}(?:,\d{3}){0,4}(?:\.\d{1,12})?)"
+_ASCII, _ANY = r"[A-Za-z0-9_./:@#+~-]", r"[A-Za-z0-9_./:@#+~\w-]"
+_NUMBER = r"[0-9][0-9]{0,17}(?:,[0-9]{3}){0,4}(?:\.[0-9]{1,12})?"
 _UNIT = r"(?:%|[kKMGT]i?B\b|[kMG]?Hz\b|[mµn]?s\b|k?g\b|[kcm]?m\b|tokens\b|px\b|°[CF]|[€£¥₽₩])"
 _QUANTITY = rf"[$€£¥] ?{_NUMBER}|{_NUMBER} ?{_UNIT}"
-_WORDS = re.compile(rf"{_QUANTITY}|\.?[\w#][\w./:@#+~-]{{2,}}", re.ASCII)
-_WORDS_OF_ANY_SCRIPT = re.compile(rf"{_QUANTITY}|{_RUN}|\.?(?![{_CJK}])[\w#](?:(?![{_CJK}])[\w./:@#+~-]){{2,}}")
+# Fast, as the first character tells which alternative may match, and most numbers have no unit.
+_NUMBER_WITH_UNIT = _NUMBER.replace("[0-9]", "[0-9](?=[0-9,.]{0,33} ?[%kKMGTHmµnsgctp°€£¥₽₩])", 1) + f" ?{_UNIT}"
+_ASCII_WORDS = re.compile(
+    rf"[A-Za-z_]{_ASCII}{{2,}}|\n|{_NUMBER_WITH_UNIT}|[0-9#]{_ASCII}{{2,}}|\.[A-Za-z0-9_#]{_ASCII}{{2,}}|\$ ?{_NUMBER}",
+    re.ASCII,
+)
+_WORDS = re.compile(
+    rf"[A-Za-z_]{_ANY}{{2,}}|\n|{_NUMBER_WITH_UNIT}|[0-9#]{_ANY}{{2,}}|\.[\w#]{_ANY}{{2,}}|[$€£¥] ?{_NUMBER}"
+    rf"|{_RUN}|[^\W\x00-\x7f{_CJK}]{_ANY}{{2,}}"
+)
+_WITHOUT_SPACES = re.compile(f"[{_CJK}]+")
 _OTHER_FORMS = re.compile(rf"(?:{_QUANTITY}|{_RUN})")
 _URL = re.compile(r"[a-z][a-z0-9+]{1,9}://[^?#]*")
 _HUMP, _CAPITALS = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]"), re.compile(r"[A-Z]{4,}")
@@ -66,7 +77,6 @@ class Names:
         self.exclude = _checked("exclude", exclude)
         self._included = re.compile("|".join(f"(?:{pattern})" for pattern in self.include)) if self.include else None
         self._excluded = re.compile("|".join(f"(?:{pattern})" for pattern in self.exclude)) if self.exclude else None
-        self._known: dict[str, str] = {}
 
     @staticmethod
     def from_options(given: Names | Mapping[str, Any] | None) -> Names:
@@ -81,39 +91,61 @@ class Names:
             raise InvalidValueError(f"unknown option {unknown[0]!r:.80} of names: allowed are exclude, include")
         return Names(**given)
 
-    def of(self, text: str, most: int = MOST_NAMES) -> list[str]:
-        """Return the first *most* names in a text, each once, in their order."""
-        found: dict[str, None] = {}
-        for name in self.each(text):
-            found[name] = None
-            if len(found) >= most:
-                break
-        return list(found)
-
-    def each(self, text: str) -> Iterator[str]:
-        """Yield the names in a text, also again and again."""
+    def of(self, text: str, most: int | None = MOST_NAMES) -> list[str]:
+        """Return the first *most* names in a text, each once, in their order; None for all of them."""
         text = without_secrets(text)
-        if self._included is not None:
-            yield from (match[0] for match in self._included.finditer(text) if self._may_be_listed(match[0]))
-        words = _WORDS if text.isascii() else _WORDS_OF_ANY_SCRIPT
-        for word in words.findall(text):
-            name = self._known.get(word)
-            if name is None:
-                name = self._learn(word)
-            if name:
-                yield name
+        found = dict.fromkeys(chain(self._included_in(text), map(_NAME_OF.__getitem__, _words_of(text))))
+        return list(islice((name for name in found if name not in _NO_NAMES and self._may_be_listed(name)), most))
 
-    def _learn(self, word: str) -> str:
-        """Return the name that a word is, or an empty text. Each word is judged once."""
-        name = "" if len(word) > _LONGEST_WORD or _is_plain(word) or _KEY.search(word) else _name_in(word)
-        name = name if self._may_be_listed(name) else ""
-        if len(self._known) >= _MOST_KNOWN:
-            self._known.clear()
-        self._known[word] = name
-        return name
+    def by_line(self, text: str) -> list[frozenset[str]]:
+        """Return the names in each line of a text, as many sets as it has lines."""
+        text = without_secrets(text)
+        lines: list[frozenset[str]] = []
+        line: list[str] = []
+        for name in filter(None, map(_NAME_OF.__getitem__, [*_words_of(text), "\n"])):
+            if name != "\n":
+                line.append(name)
+            else:
+                lines.append(frozenset(line) if line else _NONE)
+                line.clear()
+        if self._included:
+            lines = [names.union(self._included_in(own)) for names, own in zip(lines, text.split("\n"), strict=True)]
+        if self._excluded:
+            lines = [frozenset(filter(self._may_be_listed, names)) for names in lines]
+        return lines
+
+    def _included_in(self, text: str) -> Iterator[str]:
+        found = (match[0] for match in self._included.finditer(text)) if self._included else ()
+        return filter(self._may_be_listed, found)
 
     def _may_be_listed(self, name: str) -> bool:
         return 0 < len(name) <= _LONGEST and not (self._excluded and self._excluded.fullmatch(name))
+
+
+class _NameOf(dict[str, str]):
+    """The name that a word is, empty if it is none. Each word is judged once in a process, as for all it is the same.
+
+    A line end stands for itself.
+    """
+
+    def __missing__(self, word: str) -> str:
+        name = "" if len(word) > _LONGEST_WORD or _is_plain(word) or _KEY.search(word) else _name_in(word)
+        if len(self) >= _MOST_KNOWN:
+            self.clear()
+            self["\n"] = "\n"
+        self[word] = name
+        return name
+
+
+_NAME_OF = _NameOf({"\n": "\n"})
+_NO_NAMES, _NONE = ("", "\n"), frozenset[str]()
+
+
+def _words_of(text: str) -> list[str]:
+    """Return what may be names, and line ends."""
+    if text.isascii():
+        return _ASCII_WORDS.findall(text)
+    return _WORDS.findall(_WITHOUT_SPACES.sub(r" \g<0> ", text))
 
 
 def without_secrets(text: str) -> str:
@@ -159,10 +191,14 @@ def _name_in(word: str) -> str:
 
 def _has_shape(name: str) -> bool:
     """Return True for an identifier, a number that identifies, or words joined by marks of one kind."""
-    core = _LINE_NUMBER.sub("", name.removeprefix("#"))
-    _, colon, rest = core.partition("://")
-    core = rest if colon else core
-    marks, letters = set(_MARKS.findall(core)), _PARTS.findall(core)
+    core = name.removeprefix("#")
+    if ":" in core:
+        core = _LINE_NUMBER.sub("", core)
+        _, colon, rest = core.partition("://")
+        core = rest if colon else core
+    marks = set(_MARKS.findall(core))
+    # So many parts, of at least two letters each, take some room.
+    letters = _PARTS.findall(core) if marks or len(core) > 2 * _MOST_PARTS else ()
     if len(letters) > _MOST_PARTS:
         return False
     has_digit = any(map(str.isdigit, core))

@@ -53,8 +53,9 @@ class Replacement:
     def _referred(self) -> set[str]:
         """The names in what is to leave that stand in what stays, too."""
         names = self.history.names
-        used = {name for message in self._staying() for name in names.each(text_of(message))}
-        return used & {name for message in self.request.messages for name in names.each(text_of(message))}
+        used = names.of("\n".join(map(text_of, self._staying())), most=None)
+        left = names.of("\n".join(map(text_of, self.request.messages)), most=None)
+        return {*used} & {*left}
 
     def _staying(self) -> Iterator[Message]:
         draft = self.reduction.draft

@@ -47,7 +47,7 @@ def kind_of(message: Message) -> str:
     if message.made_as is not None:
         return message.made_as if message.made_as in (SUMMARY, BRIDGE) else "marker"
     if message.offloaded:
-        return "preview"
+        return "extract"
     return next((kind for block, kind in _KINDS if any(isinstance(held, block) for held in message.blocks)), "other")
 
 

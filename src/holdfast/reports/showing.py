@@ -38,7 +38,7 @@ _BY_KIND = {
     "marker": "M",
     "bridge": "M",
     "tool result": "R",
-    "preview": "R",
+    "extract": "R",
 }
 _HEAD = ("#", "role", "kind", "tokens", "share", "stays", "what")
 _SHARE = _HEAD.index("share")
