@@ -19,8 +19,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
-from itertools import chain
-from typing import Any, NamedTuple
+from itertools import chain, islice
+from typing import Any, NamedTuple, TypeAlias
 
 from holdfast.encoded import described_bytes
 from holdfast.messages import Message, text_of
@@ -114,6 +114,10 @@ def _characters_per_token(text: str, count_text: Callable[[str], int]) -> float:
     return len(sample) / max(count_text(sample), 1)
 
 
+_Read: TypeAlias = tuple[int, str, frozenset[str]]
+"""What `_Line` holds, as it is read: of thousands of lines, a few are looked at."""
+
+
 class _Line(NamedTuple):
     """A line, or a piece of a long one, with its names."""
 
@@ -123,8 +127,12 @@ class _Line(NamedTuple):
 
     @property
     def cost(self) -> int:
-        """How many characters it takes, with what stands around it."""
-        return min(len(self.text), _PIECE) + 3
+        return _cost_of(self.text)
+
+
+def _cost_of(text: str) -> int:
+    """Return how many characters a line takes, with what stands around it."""
+    return len(text[:_PIECE]) + 3
 
 
 class _Source:
@@ -134,10 +142,10 @@ class _Source:
         pieces = _pieces_of(text)
         self._whole = _shape_of(text) or _columns_of(pieces)
         self._kinds = {} if self._whole else _kinds_of(pieces)
-        self._lines = _read(pieces, names, self._kinds)
+        self._read = _read(pieces, names, self._kinds)
         self._has_list = has_list
-        self._head = _head(self._lines, int(room * _HEAD))
-        self._ranking = _Ranking(self._lines[len(self._head) :], _names_of(self._head), self._weight)
+        self._head = self._first_lines(int(room * _HEAD))
+        self._ranking = _Ranking(self._read[len(self._head) :], _names_of(self._head), self._weight)
 
     def extract(self, room: int) -> str:
         """Return about *room* characters of it."""
@@ -159,11 +167,21 @@ class _Source:
             )
         return f"{body}\n[Also in it: {' '.join(words)}]" if words else body
 
+    def _first_lines(self, room: int) -> list[_Line]:
+        """Return the first lines, as many as fit, and at least the beginning of one."""
+        first: list[_Line] = []
+        for line in map(_Line._make, self._read):
+            room -= line.cost
+            if room < 0:
+                return first or [line._replace(text=line.text[: room + line.cost])]
+            first.append(line)
+        return first
+
     def _filled(self, telling: Sequence[_Line], room: int) -> list[_Line]:
         """Return the telling lines, and where these leave room the first of the others, in their order."""
         others, picked = [], {line.at for line in telling}
         room -= _cost(telling)
-        for line in self._lines[len(self._head) :]:
+        for line in map(_Line._make, islice(self._read, len(self._head), None)):
             room -= 0 if line.at in picked else line.cost
             if room < 0:
                 break
@@ -182,31 +200,22 @@ class _Source:
             yield line.text[:_PIECE]
             at = line.at + 1
 
-    def _weight(self, line: _Line) -> float:
-        if line.at in self._kinds:
-            return _FAILED if _FAILURE.search(line.text.lower()) else _FIRST
-        return _DEFINED if _DEFINITION.search(line.text, 0, _BEGINNING) else 1.0
+    def _weight(self, at: int, text: str) -> float:
+        if at in self._kinds:
+            return _FAILED if _FAILURE.search(text.lower()) else _FIRST
+        return _DEFINED if _DEFINITION.search(text, 0, _BEGINNING) else 1.0
 
     @cached_property
     def _rest(self) -> list[str]:
         """All names, those that stand on one line first, the shortest first."""
-        counts = Counter(chain.from_iterable(line.names for line in self._lines))
+        counts = Counter(chain.from_iterable(held for _, _, held in self._read))
         return sorted(counts, key=lambda name: (min(counts[name], 2), len(name), name))
 
     @cached_property
     def _once(self) -> list[str]:
         """The plain words that were read once: in prose, they are what a place is known by."""
-        counts = Counter(_plain_words("\n".join(line.text for line in self._lines)))
+        counts = Counter(_plain_words("\n".join([text for _, text, _ in self._read])))
         return sorted((word for word, count in counts.items() if count == 1), key=lambda word: (len(word), word))
-
-
-def _head(lines: Sequence[_Line], room: int) -> list[_Line]:
-    """Return the first lines, as many as fit, and at least the beginning of one."""
-    for at, line in enumerate(lines):
-        room -= line.cost
-        if room < 0:
-            return list(lines[:at]) or [line._replace(text=line.text[: room + line.cost])]
-    return list(lines)
 
 
 def _cost(lines: Iterable[_Line]) -> int:
@@ -231,10 +240,13 @@ def _fitting(words: Iterable[str], room: int) -> list[str]:
     return fitting
 
 
+_Weight: TypeAlias = Callable[[int, str], float]
+
+
 class _Ranking:
     """Lines with names, those first that show the most names not *shown* before for the room they take."""
 
-    def __init__(self, lines: Sequence[_Line], shown: Set[str], weight: Callable[[_Line], float]) -> None:
+    def __init__(self, lines: Sequence[_Read], shown: Set[str], weight: _Weight) -> None:
         self._best: list[_Line] = []
         self._rest = _ranked(lines, shown, weight)
 
@@ -254,16 +266,14 @@ class _Ranking:
             yield line
 
 
-def _ranked(lines: Sequence[_Line], shown: Set[str], weight: Callable[[_Line], float]) -> Iterator[_Line]:
+def _ranked(lines: Sequence[_Read], shown: Set[str], weight: _Weight) -> Iterator[_Line]:
     shown = set(shown)
-    of_name = [weight(line) / (line.cost + _PER_LINE) if line.names else 0.0 for line in lines]
-    heap = [
-        (-value * len(line.names), at) for at, (line, value) in enumerate(zip(lines, of_name, strict=True)) if value
-    ]
+    of_name = [weight(at, text) / (_cost_of(text) + _PER_LINE) if held else 0.0 for at, text, held in lines]
+    heap = [(-value * len(lines[at][2]), at) for at, value in enumerate(of_name) if value]
     heapq.heapify(heap)
     while heap:
         before, at = heap[0]
-        line = lines[at]
+        line = _Line(*lines[at])
         now = -of_name[at] * len(line.names - shown)
         if now > before:
             # What others showed meanwhile made it worth less: that only ever falls.
@@ -301,7 +311,7 @@ def _kinds_of(pieces: Sequence[str]) -> dict[int, int]:
     return {at: count for at, mark in enumerate(marks) if (count := kinds.pop(mark[:_KIND], 0))}
 
 
-def _read(pieces: Sequence[str], names: Names, kinds: Mapping[int, int]) -> list[_Line]:
+def _read(pieces: Sequence[str], names: Names, kinds: Mapping[int, int]) -> list[_Read]:
     """Return lines with their names: of a large text its beginning, one of each kind, and some from everywhere."""
     most = _MOST_READ_OF_LOG if kinds else _MOST_READ
     places: Sequence[int] = range(len(pieces))
@@ -309,7 +319,7 @@ def _read(pieces: Sequence[str], names: Names, kinds: Mapping[int, int]) -> list
         firsts = list(kinds)[:: _stride([pieces[at] for at in kinds], most)]
         places = sorted({*places[:_FIRST_READ], *firsts, *places[::stride]})
     texts = [pieces[at] for at in places]
-    return list(map(_Line._make, zip(places, texts, names.by_line("\n".join(texts)), strict=True)))
+    return list(zip(places, texts, names.by_line("\n".join(texts)), strict=True))
 
 
 def _stride(pieces: Sequence[str], most: int) -> int:
@@ -348,6 +358,8 @@ def _columns_of(lines: Sequence[str]) -> list[str]:
     """Return a summary of each column of a table."""
     first, *rest = lines[:: -(-len(lines) // 1_000)]
     separator = max(",\t;|", key=first.count)
+    if not 0 < first.count(separator) <= min(map(str.count, rest[:3], separator * 3), default=0):
+        return []
     try:
         header, *rows = csv.reader([first, *rest], delimiter=separator)
     except csv.Error:
@@ -390,18 +402,17 @@ def extract_removed(
     texts = [text_of(message) for message in reversed(removed) if message.made_as is None]
     earlier = [_taken_apart(message) for message in reversed(removed) if message.made_as is not None]
     # What stands for little is little: else, in a conversation of short messages, nothing would be gained.
-    gained = sum(map(count_text, texts)) // _REMOVED_SHARE
+    gained = count_text("\n".join(texts)) // _REMOVED_SHARE
     tokens = min(tokens, gained + sum(count_text(part) for parts in earlier for part in parts))
     # In a long list, or in data, a name says nothing.
     stay = "\n".join(line for message in stays for line in text_of(message).split("\n") if len(line) <= _PIECE)
     known = set(names.of(stay, most=None))
-    pieces = [piece for text in (*texts, *(body for body, _ in earlier)) for piece in _pieces_of(text)]
-    told = (line for line in _read(pieces, names, {}) if line.names)
-    lines = [line._replace(names=new) for line in told if (new := line.names - known)]
+    read = _read(_pieces_of("\n".join([*texts, *(body for body, _ in earlier)])), names, {})
+    lines = [(at, text, held if held.isdisjoint(known) else held - known) for at, text, held in read if held]
     earlier_list = "\n".join(rest for _, rest in earlier)
-    left = _names_of(lines).union(names.of(earlier_list, most=None)) - known
+    left = set[str]().union(*(held for _, _, held in lines)).union(names.of(earlier_list, most=None)) - known
     listed = sorted(left, key=lambda name: (-len(name), name))
-    ranking = _Ranking(lines, frozenset(), lambda line: 1.0)
+    ranking = _Ranking(lines, frozenset(), lambda at, text: 1.0)
     if not listed:
         return ""
 
@@ -413,7 +424,7 @@ def extract_removed(
         rest = _fitting((name for name in listed if name not in shown), left)
         return "\n".join([*body, f"{_LISTED}{' '.join(rest)}]"] if rest else body)
 
-    sample = "\n".join([*(line.text for line in lines[:500]), *listed[:500]])
+    sample = "\n".join([*(text for _, text, _ in lines[:500]), *listed[:500]])
     return _fitted(made, tokens, _characters_per_token(sample, count_text), count_text)
 
 

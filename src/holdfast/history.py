@@ -22,7 +22,8 @@ __all__ = ["History", "Unit", "goes_on"]
 _LATEST, _IN_PASSING = 8, 16
 _LARGE_RESULT = 500
 # Of values written out, to see in every turn whether they changed: some 20,000 tokens, and well below a millisecond.
-_LONGEST_VALUES = 80_000
+_LONGEST_VALUES, _MOST_COMPARED = 80_000, 20_000
+_PLAIN = frozenset({str, bytes, int, float, bool, type(None)})
 
 
 class Unit(NamedTuple):
@@ -35,11 +36,13 @@ class Unit(NamedTuple):
 class _Facts(NamedTuple):
     """What is found out once about a message. `values` differs after a change of what it shares with its wire.
 
-    It is None where that would take too long to find out in every turn.
+    It is None where that would take too long to find out in every turn. `plain` is a copy of its wire: as long as that
+    equals it, the message is what it was. None if the wire holds more than JSON.
     """
 
     tokens: int
     values: int | None
+    plain: Any
     is_kept: bool
     is_large_result: bool
     is_bound: bool
@@ -207,14 +210,19 @@ class History:
         return (*range(start, min(self._passed, length)), *range(max(length - _LATEST, 0), length))
 
     def _refresh(self, index: int) -> bool:
-        """Read a message again, and say whether it is what it was."""
-        message = self.dialect.read(self._wires[index])
+        """Look at a message again, and say whether it is what it was."""
+        wire, facts = self._wires[index], self._facts[index]
+        if facts.plain is not None and facts.plain == wire:
+            return True
+        message = self.dialect.read(wire)
         if message != self.messages[index]:
             return False
         # What is equal may still differ in what is not read, such as the keys of a block that somebody replaced.
         self.messages[index] = message
-        values = self._facts[index].values
-        return values is None or values == _print_of_values(message)
+        if facts.values is not None and facts.values != _print_of_values(message):
+            return False
+        self._facts[index] = facts._replace(plain=_plain_copy(wire, facts.tokens))
+        return True
 
     def _add(self, message: Message) -> None:
         at, facts = len(self.messages), self._facts_of(message)
@@ -235,6 +243,7 @@ class History:
         return _Facts(
             tokens,
             _print_of_values(message),
+            _plain_copy(message.wire, tokens),
             is_kept=(message.pinned and message.made_as is None) or message.role == "system",
             is_large_result=tokens > _LARGE_RESULT and answers(message),
             is_bound=any(isinstance(block, Reasoning) and block.bound for block in message.blocks),
@@ -250,6 +259,29 @@ def goes_on(known: list[Any], wires: list[Any]) -> bool:
         return known == wires
     finally:
         del known[length:]
+
+
+def _plain_copy(wire: Any, tokens: int) -> Any:
+    """Return a copy of a message that shares its texts, which takes a moment to compare; None where it would not."""
+    try:
+        return _copied(wire) if tokens <= _MOST_COMPARED else None
+    except (_NotPlainError, RecursionError):
+        return None
+
+
+class _NotPlainError(Exception):
+    """A message holds something that may change, and that nobody can compare."""
+
+
+def _copied(value: Any) -> Any:
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    if kind is dict:
+        return {name: _copied(held) for name, held in value.items()}
+    if kind is list:
+        return [_copied(held) for held in value]
+    raise _NotPlainError
 
 
 def _print_of_values(message: Message) -> int | None:

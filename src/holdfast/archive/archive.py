@@ -83,8 +83,10 @@ class Archive:
         """
         plan, messages, revision = with_summary(plan, history), list(history.messages), history.revision
         large = {at: snapshot(messages[at].wire) for at in places_in(plan) if not history.is_seen_whole(at)}
-        taken = await WORKERS.run(taken_by, plan, messages, self.chronicle, self._left)
-        extract = await WORKERS.run(removed_by, plan, history.copy(), room)
+        taken, extract = await WORKERS.run(
+            lambda history: (taken_by(plan, messages, self.chronicle, self._left), removed_by(plan, history, room)),
+            history.copy(),
+        )
         naming = fitting(plan, history, taken, extract, how=self._hold.how_to_look, usual=self._usual, limit=limit)
         if naming is None:
             return None
