@@ -291,7 +291,7 @@ def _ranked(lines: Sequence[_Read], shown: Set[str], weight: _Weight) -> Iterato
 def _pieces_of(text: str) -> list[str]:
     """Return the lines of a text, those that are too long to read cut behind a mark."""
     pieces: list[str] = []
-    for line in text.split("\n"):
+    for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
         if len(line) <= _READABLE:
             pieces.append(line)
         else:
@@ -367,7 +367,10 @@ def _columns_of(lines: Sequence[str]) -> list[str]:
     fitting = [row for row in rows if len(row) == len(header)]
     if len(header) < 2 or len(rows) < 10 or len(fitting) < 0.9 * len(rows):
         return []
-    return [f"[{len(lines):,} rows. {'; '.join(map(_column, header, zip(*fitting, strict=True)))[: 3 * _PIECE]}]"]
+    count = len(lines) - 1 - lines.count("")
+    seen = f", {len(fitting):,} of them seen" if count > 1.5 * len(fitting) else ""
+    columns = "; ".join(map(_column, header, zip(*fitting, strict=True)))
+    return [f"[{count:,} rows{seen}. {columns[: 3 * _PIECE]}]"]
 
 
 def _column(name: str, values: Sequence[str]) -> str:
