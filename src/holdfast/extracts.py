@@ -29,7 +29,7 @@ from holdfast.tokens import estimate_text
 
 __all__ = ["extract", "extract_in", "extract_removed", "introduced"]
 
-_HEAD, _WHOLE, _LIST, _SMALL_LIST = 0.1, 0.15, 0.36, 0.02
+_HEAD, _WHOLE, _LIST, _SMALL_LIST = 0.1, 0.15, 0.4, 0.02
 """Shares of an extract: its head, what is said of the whole, the list of names; the rest is for lines."""
 _REMOVED_LIST, _REMOVED_SHARE, _LISTED = 0.2, 10, "[Also in them: "
 _SMALL = 400
@@ -39,7 +39,7 @@ _READABLE, _PIECE = 400, 200
 _PER_LINE = 61
 """What a line costs beside its characters: few long lines are easier to read than many short ones."""
 _MOST_READ_OF_LOG = 100_000
-_MOST_READ, _FIRST_READ, _MOST_PARSED = 250_000, 100, 2_000_000
+_MOST_READ, _FIRST_READ, _MOST_PARSED = 400_000, 100, 2_000_000
 """Of a larger text, so many characters are read, from everywhere in it, besides so many first lines."""
 _TRIES, _FULL = 4, 0.95
 _SAMPLE = 8_192
@@ -52,6 +52,7 @@ _DEFINITION = re.compile(r"\b(?:def|class|func|type|function|const|interface|str
 _FAILURE = re.compile(r"\b(?:error|fail|exception|traceback|fatal|panic|critical)")
 # A long line is cut where neither a word ends up in two pieces, nor a password in another than the word that says so.
 _PIECES = re.compile(r".{100,200}(?<=[,;}\])>|])|.{100,}?(?:[,;}\])>|]|$)|.+", re.DOTALL)
+_TIME = re.compile(r"\d\d:\d\d")
 _DIGITS, _KIND = b"0123456789abcdefABCDEF", 80
 _PLAIN_WORD, _ASCII_PLAIN_WORD = re.compile(r"[^\W\d_]{5,24}"), re.compile(r"[A-Za-z]{5,24}")
 _NAMES = Names()
@@ -313,13 +314,19 @@ def _kinds_of(pieces: Sequence[str]) -> dict[int, int]:
 
 def _read(pieces: Sequence[str], names: Names, kinds: Mapping[int, int]) -> list[_Read]:
     """Return lines with their names: of a large text its beginning, one of each kind, and some from everywhere."""
-    most = _MOST_READ_OF_LOG if kinds else _MOST_READ
+    most = _MOST_READ_OF_LOG if kinds or _is_log(pieces) else _MOST_READ
     places: Sequence[int] = range(len(pieces))
     if (stride := _stride(pieces, most)) > 1:
         firsts = list(kinds)[:: _stride([pieces[at] for at in kinds], most)]
         places = sorted({*places[:_FIRST_READ], *firsts, *places[::stride]})
     texts = [pieces[at] for at in places]
     return list(zip(places, texts, names.by_line("\n".join(texts)), strict=True))
+
+
+def _is_log(pieces: Sequence[str]) -> bool:
+    """Return True if nearly all lines hold a time."""
+    some = pieces[:: len(pieces) // 50 + 1]
+    return len(some) > 10 and sum(_TIME.search(piece) is not None for piece in some) > 0.9 * len(some)
 
 
 def _stride(pieces: Sequence[str], most: int) -> int:
