@@ -54,7 +54,9 @@ _FAILURE = re.compile(r"\b(?:error|fail|exception|traceback|fatal|panic|critical
 _PIECES = re.compile(r".{100,200}(?<=[,;}\])>|])|.{100,}?(?:[,;}\])>|]|$)|.+", re.DOTALL)
 _TIME = re.compile(r"\d\d:\d\d")
 _DIGITS, _KIND = b"0123456789abcdefABCDEF", 80
-_PLAIN_WORD, _ASCII_PLAIN_WORD = re.compile(r"[^\W\d_]{5,24}"), re.compile(r"[A-Za-z]{5,24}")
+# No part of a longer word, which may be a password.
+_PLAIN_WORD = re.compile(r"(?<![\w.+/=-])[^\W\d_]{5,24}(?![\w+/=-])")
+_ASCII_PLAIN_WORD = re.compile(_PLAIN_WORD.pattern.replace(r"[^\W\d_]", "[A-Za-z]"))
 _NAMES = Names()
 
 
