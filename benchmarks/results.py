@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ MISSED = re.compile(r"<!-- missed -->.*?<!-- /missed -->", re.DOTALL)
 LISTED = re.compile(r"^<!-- missed -->\n.*?^<!-- /missed -->$", re.MULTILINE | re.DOTALL)
 AGAINST = re.compile(r", against .*$| \(.*$")
 QUOTE = re.compile(r"^(\| .* <!-- (\w+): (.+?) --> \|).*$", re.MULTILINE)
-PLACES = ("kept", "searchable", "recoverable", "lost")
+
 
 Part = Mapping[str, Any]
 Results = Mapping[str, Part]
@@ -115,7 +115,7 @@ def missed_list(results: Results) -> str:
 
 def as_markdown(part: Part) -> str:
     """What one benchmark measured, with what and when."""
-    tables = [by_place(part["places"])] if "places" in part else []
+    tables = [table_of(part["table"])] if "table" in part else []
     return "\n\n".join([*tables, by_measure(part["rows"]), f"({measured_with(part)}; {part['measured']})"])
 
 
@@ -126,15 +126,10 @@ def by_measure(rows: Iterable[Part]) -> str:
     )
 
 
-def by_place(figures: Iterable[Part]) -> str:
-    """The table of where values were that agents used again."""
-    lines = [f"| probes | window | manager | {' | '.join(PLACES)} | bill | look-ups |", f"|{'---|' * 9}"]
-    for each in sorted(figures, key=lambda each: (each["probes"], each["window"])):
-        count = sum(each["places"].values())
-        shares = " | ".join(f"{each['places'][place] / count:.1%}" for place in PLACES)
-        where = f"{each['probes']} ({count:,}) | {each['window']:,}"
-        lines.append(f"| {where} | {each['manager']} | {shares} | {each['bill']:.2f} | {each['look_ups']:.2f} |")
-    return "\n".join(lines)
+def table_of(lines: Sequence[Mapping[str, str]]) -> str:
+    """The table of lines that say their columns."""
+    rows = [list(lines[0]), ["---"] * len(lines[0]), *(list(line.values()) for line in lines)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 def cells_of(row: Part) -> str:
