@@ -43,7 +43,7 @@ def references_in(value: Any) -> list[str]:
     return [reference for text in texts_in(value) for reference in OFFLOADED.findall(text)]
 
 
-async def dead_references(messages: list[Any], storage: Storage) -> list[str]:
+async def dead_references(messages: list[Any], storage: Storage | ContextManager) -> list[str]:
     dead = []
     for reference in references_in(messages):
         try:

@@ -30,7 +30,7 @@ from holdfast.errors import ContextOverflowError, InvalidTypeError, InvalidValue
 from holdfast.history import History
 from holdfast.messages import SUMMARY, Message, Text, ToolResult, ToolUse
 from holdfast.testing import anthropic_problems, converse_problems, openai_problems
-from holdfast.tokens import TokenEstimator
+from holdfast.tokens import TokenEstimator, estimate_text
 
 TASK = {"role": "user", "content": [{"text": "Fix the build, and never touch the database."}]}
 
@@ -155,7 +155,7 @@ def test_recent_results_are_shortened_last_and_to_a_common_size():
     budget = Budget(window=6_000)
     result = after(Truncate(protect_first=1, protect_last=18).plan(history, budget), history)
     assert len(result) == len(wires)
-    kept = [text_of(wire).count("line") for wire in result if "toolResult" in wire["content"][0]]
+    kept = [estimate_text(text_of(wire)) for wire in result if "toolResult" in wire["content"][0]]
     assert max(kept) - min(kept) < 10
     assert sum(kept) > budget.target // 2
 

@@ -58,7 +58,7 @@ def test_an_extract_fits_begins_with_its_reference_and_shows_lines_of_the_text(t
     title, *body = made.split("\n")
     assert title.startswith("[Offloaded as mem_1_call-1 : ")
     assert estimate_text(made) <= tokens or not body
-    assert all(line in text or "\ufffd" in line or line.startswith("[") for line in lines_of(made))
+    assert all(line.rstrip("…") in text or "\ufffd" in line or line.startswith("[") for line in lines_of(made))
 
 
 @given(st.integers(1, 12), texts)
@@ -117,7 +117,7 @@ def test_of_json_on_one_line_pieces_are_shown():
     text = json.dumps(orders)
     shown = lines_of(extract(text, 600, "ref"))
     assert len(shown) > 5
-    assert all(line in text or line.startswith("[Its shape") for line in shown)
+    assert all(line.rstrip("…") in text or line.startswith("[Its shape") for line in shown)
 
 
 def test_of_a_table_the_header_and_its_columns_come_first():

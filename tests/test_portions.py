@@ -345,7 +345,7 @@ class Slow(Memory):
 
 
 async def test_after_an_overflow_what_takes_too_long_at_once_is_stored_in_portions():
-    chat = Chat(Slow(8_000), compression={"proactive": False}, offloader={"store_timeout": 0.02})
+    chat = Chat(Slow(10_000), compression={"proactive": False}, offloader={"store_timeout": 0.02})
     await chat.go_on(70)
     await chat.overflow()
     assert len(chat.reductions) > 1

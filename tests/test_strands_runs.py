@@ -391,7 +391,7 @@ async def test_two_hundred_turns_fit_a_small_window(tmp_path):
     await work(agent, analyst, 200)
     assert (model.overflows, model.violations) == (0, [])
     assert manager.compression.removed_message_count > 200
-    assert await dead_references(agent.messages, storage) == []
+    assert await dead_references(agent.messages, manager) == []
     await manager.aclose()
 
 
@@ -408,7 +408,7 @@ async def test_two_thousand_turns_fit_a_small_window_in_the_same_memory():
     assert (model.overflows, model.violations) == (0, [])
     assert sum([entry.size async for entry in storage.entries()]) < 100_000_000
     assert after_2000 - after_500 < 10_000_000
-    assert await dead_references(agent.messages, storage) == []
+    assert await dead_references(agent.messages, manager) == []
 
 
 async def bytes_held_beside_the_search_index(agent: Any, manager: ContextManager) -> int:

@@ -34,8 +34,8 @@ _HEAD, _WHOLE, _LIST, _SMALL_LIST = 0.1, 0.15, 0.4, 0.02
 _REMOVED_LIST, _REMOVED_SHARE, _LISTED = 0.2, 10, "[Also in them: "
 _SMALL = 400
 """An extract of fewer tokens has no room for a list of names, only for lines."""
-_READABLE, _PIECE = 400, 200
-"""A line of more characters is data; of any line, so many are shown."""
+_PIECE = 200
+"""A line of more characters is cut into pieces of about so many; of any piece, no more are shown."""
 _PER_LINE = 61
 """What a line costs beside its characters: few long lines are easier to read than many short ones."""
 _MOST_READ_OF_LOG = 100_000
@@ -50,10 +50,14 @@ _FIRST, _FAILED = 3.0, 9.0
 _UNSENDABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 _DEFINITION = re.compile(r"\b(?:def|class|func|type|function|const|interface|struct|fn|enum|trait)\b")
 _FAILURE = re.compile(r"\b(?:error|fail|exception|traceback|fatal|panic|critical)")
-# A long line is cut where neither a word ends up in two pieces, nor a password in another than the word that says so.
-_PIECES = re.compile(r".{100,200}(?<=[,;}\])>|])|.{100,}?(?:[,;}\])>|]|$)|.+", re.DOTALL)
+# A long line is cut behind a mark, else at a blank: no word ends up in two pieces, nor a password without the word that
+# says so.
+_PIECES = re.compile(
+    r".{100,200}(?<=[,;}\])>|])|.{100,200}(?<=[^\s:=]\s)|.{100,2000}?(?:[,;}\])>|\s]|$)|.{1,2000}", re.DOTALL
+)
 _TIME = re.compile(r"\d\d:\d\d")
-_DIGITS, _KIND = b"0123456789abcdefABCDEF", 80
+_DIGITS = b"0123456789abcdefABCDEF"
+_QUOTABLE, _NUMBERS = re.compile(r"[^\[\]{}<>\n\r]{0,60}"), re.compile(r"-?\d{1,15}(?:\.\d{1,15})?")
 # No part of a longer word, which may be a password.
 _PLAIN_WORD = re.compile(r"(?<![\w.+/=-])[^\W\d_]{5,24}(?![\w+/=-])")
 _ASCII_PLAIN_WORD = re.compile(_PLAIN_WORD.pattern.replace(r"[^\W\d_]", "[A-Za-z]"))
@@ -76,7 +80,8 @@ def extract(
     """
     if count_text(text) <= tokens:
         return text
-    about = f"{about or f'{len(text):,} characters'}, {_counted_lines(text)}"
+    about, text = about or f"{len(text):,} characters", text.replace("\r\n", "\n").replace("\r", "\n")
+    about = f"{about}, {_counted_lines(text)}"
     if (encoded := described_bytes(text)) is not None:
         return introduced(reference, f"{about}, {encoded}")
     title, per_token = introduced(reference, about), _characters_per_token(text, count_text)
@@ -138,11 +143,16 @@ def _cost_of(text: str) -> int:
     return len(text[:_PIECE]) + 3
 
 
+def _cut(text: str) -> str:
+    return text if len(text) <= _PIECE else f"{text[:_PIECE]}…"
+
+
 class _Source:
     """A text taken apart once, for extracts of about *room* characters."""
 
     def __init__(self, text: str, names: Names, room: int, *, has_list: bool) -> None:
         pieces = _pieces_of(text)
+        self._names, self._pieces = names, len(pieces)
         self._whole = _shape_of(text) or _columns_of(pieces)
         self._kinds = {} if self._whole else _kinds_of(pieces)
         self._read = _read(pieces, names, self._kinds)
@@ -157,7 +167,8 @@ class _Source:
         for_lines = left - int(room * (_LIST if self._has_list else _SMALL_LIST))
         telling = self._ranking.fitting(for_lines)
         lines = self._filled(telling, for_lines)
-        body = "\n".join([*self._shown(head, 0), *whole, *self._shown(lines, len(head))])
+        end = ["…"] if [*head, *lines][-1].at + 1 < self._pieces else []
+        body = "\n".join([*self._shown(head, 0), *whole, *self._shown(lines, len(head)), *end])
         left, shown = room - len(body), _names_of(head) | _names_of(telling)
         rest = (name for name in self._rest if name not in shown)
         if not self._has_list:
@@ -165,9 +176,8 @@ class _Source:
         else:
             words = _fitting(rest, left // 2)
             here = set(_plain_words(body))
-            words += _fitting(
-                (word for word in self._once if word not in here), left - sum(map(len, words)) - len(words)
-            )
+            once = (word for word in self._once if word not in here and self._names.may_be_listed(word))
+            words += _fitting(once, left - sum(map(len, words)) - len(words))
         return f"{body}\n[Also in it: {' '.join(words)}]" if words else body
 
     def _first_lines(self, room: int) -> list[_Line]:
@@ -176,7 +186,7 @@ class _Source:
         for line in map(_Line._make, self._read):
             room -= line.cost
             if room < 0:
-                return first or [line._replace(text=line.text[: room + line.cost])]
+                return first or [line._replace(text=f"{line.text[: room + line.cost]}…")]
             first.append(line)
         return first
 
@@ -200,7 +210,7 @@ class _Source:
                 yield f"… {alike:,} lines like this one:"
             elif line.at != at:
                 yield "…"
-            yield line.text[:_PIECE]
+            yield _cut(line.text)
             at = line.at + 1
 
     def _weight(self, at: int, text: str) -> float:
@@ -292,10 +302,10 @@ def _ranked(lines: Sequence[_Read], shown: Set[str], weight: _Weight) -> Iterato
 
 
 def _pieces_of(text: str) -> list[str]:
-    """Return the lines of a text, those that are too long to read cut behind a mark."""
+    """Return the lines of a text, those that are too long to read in pieces."""
     pieces: list[str] = []
-    for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
-        if len(line) <= _READABLE:
+    for line in text.split("\n"):
+        if len(line) <= _PIECE:
             pieces.append(line)
         else:
             pieces.extend(_PIECES.findall(line))
@@ -308,10 +318,11 @@ def _kinds_of(pieces: Sequence[str]) -> dict[int, int]:
     In a log most lines differ from others only in their numbers.
     """
     marks = "\n".join(pieces).encode("utf-8", "surrogatepass").translate(None, _DIGITS).split(b"\n")
-    kinds = Counter(mark[:_KIND] for mark in marks)
+    kinds = Counter(marks)
+    del kinds[b""]
     if len(marks) < 50 or 5 * len(kinds) > len(marks):
         return {}
-    return {at: count for at, mark in enumerate(marks) if (count := kinds.pop(mark[:_KIND], 0))}
+    return {at: count for at, mark in enumerate(marks) if (count := kinds.pop(mark, 0))}
 
 
 def _read(pieces: Sequence[str], names: Names, kinds: Mapping[int, int]) -> list[_Read]:
@@ -333,7 +344,7 @@ def _is_log(pieces: Sequence[str]) -> bool:
 
 def _stride(pieces: Sequence[str], most: int) -> int:
     """Return which share of the lines to read, one of so many, to read about *most* characters."""
-    return max(-(-sum(map(len, pieces)) // most), 1)
+    return max(-(-(sum(map(len, pieces)) + len(pieces)) // most), 1)
 
 
 # What is said of the whole
@@ -353,7 +364,7 @@ def _shape_of(text: str) -> list[str]:
 def _shape(value: Any, depth: int) -> str:
     match value:
         case dict() if depth:
-            inner = ((key, _shape(item, depth - 1)) for key, item in list(value.items())[:40])
+            inner = ((_quoted(key), _shape(item, depth - 1)) for key, item in islice(value.items(), 40))
             more = [f"… {len(value) - 40:,} more"] if len(value) > 40 else []
             return "{" + ", ".join([*(f"{key}: {shape}" if shape else key for key, shape in inner), *more]) + "}"
         case list() if value and depth:
@@ -374,7 +385,7 @@ def _columns_of(lines: Sequence[str]) -> list[str]:
     except csv.Error:
         return []
     fitting = [row for row in rows if len(row) == len(header)]
-    if len(header) < 2 or len(rows) < 10 or len(fitting) < 0.9 * len(rows):
+    if not all(map(_is_title, header)) or len(rows) < 10 or len(fitting) < 0.9 * len(rows):
         return []
     count = len(lines) - 1 - lines.count("")
     seen = f", {len(fitting):,} of them seen" if count > 1.5 * len(fitting) else ""
@@ -382,15 +393,25 @@ def _columns_of(lines: Sequence[str]) -> list[str]:
     return [f"[{count:,} rows{seen}. {columns[: 3 * _PIECE]}]"]
 
 
-def _column(name: str, values: Sequence[str]) -> str:
-    counts = Counter(values)
+def _is_title(cell: str) -> bool:
+    """Return True for what may stand above a column: the first line of a log or of prose has other parts."""
+    return len(cell.split()) < 6 and not re.match(r"[\s\"']*[\d{\[]", cell)
+
+
+def _column(title: str, values: Sequence[str]) -> str:
+    name, counts = _quoted(title), Counter(values)
     if len(counts) <= 6:
-        return f"{name}: {', '.join(f'{value[:20]} × {count}' for value, count in counts.most_common())}"
-    try:
-        numbers = [float(value) for value in values if value]
-    except ValueError:
+        most = ((_quoted(value[:20], beside=name), count) for value, count in counts.most_common())
+        return f"{name}: {', '.join(f'{value} × {count}' for value, count in most)}"
+    numbers = [float(value) for value in values if _NUMBERS.fullmatch(value.strip())]
+    if len(numbers) < sum(map(bool, values)):
         return f"{name}: {len(counts)} values"
     return f"{name}: {min(numbers):g} to {max(numbers):g}"
+
+
+def _quoted(text: str, beside: str = "") -> str:
+    """Return a short text as it is, and a mark for one that should not stand in a line of ours."""
+    return text if _QUOTABLE.fullmatch(text) and not holds_credential(f"{beside}: {text}") else "…"
 
 
 # Removed messages
@@ -420,7 +441,11 @@ def extract_removed(
     stay = "\n".join(line for message in stays for line in text_of(message).split("\n") if len(line) <= _PIECE)
     known = set(names.of(stay, most=None))
     read = _read(_pieces_of("\n".join([*texts, *(body for body, _ in earlier)])), names, {})
-    lines = [(at, text, held if held.isdisjoint(known) else held - known) for at, text, held in read if held]
+    lines = [
+        (at, text, held if held.isdisjoint(known) else held - known)
+        for at, text, held in read
+        if held and not text.startswith(_LISTED)
+    ]
     earlier_list = "\n".join(rest for _, rest in earlier)
     left = set[str]().union(*(held for _, _, held in lines)).union(names.of(earlier_list, most=None)) - known
     listed = sorted(left, key=lambda name: (-len(name), name))
@@ -431,7 +456,7 @@ def extract_removed(
     def made(room: int) -> str:
         telling = ranking.fitting(int(room * (1 - _REMOVED_LIST)))
         shown = _names_of(telling)
-        body = [line.text[:_PIECE] for line in sorted(telling, key=lambda line: line.at)]
+        body = [_cut(line.text) for line in sorted(telling, key=lambda line: line.at)]
         left = room - sum(map(len, body)) - len(body)
         rest = _fitting((name for name in listed if name not in shown), left)
         return "\n".join([*body, f"{_LISTED}{' '.join(rest)}]"] if rest else body)

@@ -19,7 +19,7 @@ MOST_NAMES = 500
 """How many names are kept for one text."""
 
 _SHORTEST, _LONGEST, _MOST_PARTS = 4, 60, 10
-_LONGEST_WORD, _MOST_KNOWN = 400, 50_000
+_LONGEST_WORD, _MOST_KNOWN = 400, 20_000
 _CJK = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _RUN = r"[\u3400-\u9fff]{2,8}|[\u30a0-\u30ff]{2,8}|[\u3040-\u309f]{2,8}|[\uac00-\ud7af]{2,8}"
 _ASCII, _ANY = r"[A-Za-z0-9_./:@#+~-]", r"[A-Za-z0-9_./:@#+~\w-]"
@@ -47,24 +47,40 @@ _LINE_NUMBER = re.compile(r"(?::\d{1,7}){1,2}$")
 _KEY = re.compile(
     r"(?<![A-Za-z0-9])(?:[spr]k[-_][\w-]{16,}|gh[opsur]_\w{16,}|github_pat_\w{16,}|gl[a-z]{1,4}t-[\w-]{16,}"
     r"|(?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{12,}|AIza[\w-]{30,}|ya29\.[\w-]{16,}|xox[a-z]-[\w-]{10,}|xapp-[\w-]{10,}"
-    r"|eyJ[\w-]{8,}|(?:hf|npm|dop_v1|shp[a-z]{2}|lin_api|ntn|nvapi|whsec|glsa|r8|tfp|dckr_pat|PMAK)[_-][\w-]{16,}"
+    r"|eyJ[\w-]{8,}|(?:hf|npm|dop_v1|shp[a-z]{2}|lin_api|ntn|r8|tfp|gsk|pplx|sbp|secret|pul|vercel)[_-][A-Za-z0-9]{20,}"
+    r"|(?:nvapi|whsec|glsa|dckr_pat|PMAK|NRAK|figd|lsv2_[a-z]{2})[_-][\w-]{16,}|dapi[0-9a-f]{16,}|dp\.[a-z]{2}\.\w{16,}"
     r"|pypi-[\w-]{16,}|SG\.[\w-]{16,}|key-[0-9a-f]{16,}|hvs\.[\w-]{16,}|sq0[a-z]{3}-[\w-]{16,}|EAA[A-Za-z0-9]{20,}"
     r"|\d{8,10}:AA[\w-]{30,}|-----BEGIN[A-Z ]{0,30} PRIVATE KEY)"
 )
 # Words beside which a password stands, in small letters, and what stands there. In a URL it stands before the @.
-_SECRET_WORD = re.compile(r"pass(?:word|wd|phrase|code)?|pwd|secret|token|credential|key|auth|bearer|basic|://")
-_VALUE = re.compile(
-    r"(?:(?<=://)[^\s/:@]{0,100}:(?P<open>[^\s/@]{1,200})@"
-    r"|(?:(?<=bearer)|(?<=basic)) (?P<header>[\w.+/=~-]{12,})"
-    r"|[\w-]{0,20}[\"'`]?(?: is\b|[ \t]{0,4}[:=]{1,2}>?)[ \t]{0,4}[\"'`]?(?P<random>[^\s\"'`,;<>()\[\]{}]{8,200}))",
-    re.IGNORECASE,
+_SECRET_WORD = re.compile(
+    r"pass(?:word|wd|phrase|code|(?![a-z]))|pwd|secret|token|credential|cookie|key|auth(?!or)|bearer|basic|://"
 )
+_SECRET_WORD_OF_ANY_CASE = re.compile(_SECRET_WORD.pattern, re.IGNORECASE)
+_VALUE = re.compile(
+    r"""(?:(?<=://)(?:[^\s/:@]{0,100}:(?P<open>[^\s/@]{1,200})|(?P<user>[^\s/:@]{16,200}))@
+    |(?:(?<=bearer)|(?<=basic))[ ](?P<header>[\w.+/=~-]{12,})
+    |[\w-]{0,20}(?:
+        [\\"'`\])*]{0,4}(?:\s{1,20}value)?(?:[ \t]{0,4}:[ \t]?\w{1,12}(?=[ \t]{0,4}=))?
+            [ \t]{0,4}(?:[:=]{1,2}>?|\bis\b|(?<=["']),)[*]{0,2}[ \t]{0,4}\\?["'`]?
+        |>(?=[^<\s]{6,200}</)
+        )(?P<value>[^\s"'`,;<>()\[\]{}\\]{6,200})
+    |[\w-]{0,20}[ ](?P<argument>[^\s"'`,;<>()\[\]{}\\]{8,200}))""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_REST_OF_VALUE = re.compile(r"[\w.+/=~-]*")
+# A key by another name opens nothing: most are those of mappings.
+_OF_KEYS = ("api", "access", "secret", "private", "account", "shared", "signing", "encryption", "license", "auth")
+_DIGIT, _SMALL, _CAPITAL = map(re.compile, ("[0-9]", "[a-z]", "[A-Z]"))
+_RANDOM_FROM, _RUN_OF_LETTERS = 24, re.compile(r"[A-Za-z0-9+=_-]{24,}")
+_SWITCH = re.compile(r"(?<=[a-z])[A-Z0-9]|(?<=[A-Z])[a-z0-9]|(?<=[0-9])[A-Za-z]")
 
 
 class Names:
     """What counts as a name. *include* are patterns of further names, *exclude* of words that never are one.
 
     Patterns are regular expressions. One of *include* may match anywhere; one of *exclude* has to match all of a name.
+    They run on whole texts: a pattern that takes long for some of them holds up the agent.
 
     >>> Names().of("see src/app.py:12, orderId 4711-a and https://example.com/a?key=1")
     ['src/app.py:12', 'orderId', '4711-a', 'https://example.com/a']
@@ -75,8 +91,7 @@ class Names:
     def __init__(self, *, include: Iterable[str] = (), exclude: Iterable[str] = ()) -> None:
         self.include = _checked("include", include)
         self.exclude = _checked("exclude", exclude)
-        self._included = re.compile("|".join(f"(?:{pattern})" for pattern in self.include)) if self.include else None
-        self._excluded = re.compile("|".join(f"(?:{pattern})" for pattern in self.exclude)) if self.exclude else None
+        self._included, self._excluded = tuple(map(re.compile, self.include)), tuple(map(re.compile, self.exclude))
 
     @staticmethod
     def from_options(given: Names | Mapping[str, Any] | None) -> Names:
@@ -95,50 +110,48 @@ class Names:
         """Return the first *most* names in a text, each once, in their order; None for all of them."""
         text = without_secrets(text)
         found = dict.fromkeys(chain(self._included_in(text), map(_NAME_OF.__getitem__, _words_of(text))))
-        return list(islice((name for name in found if name not in _NO_NAMES and self._may_be_listed(name)), most))
+        return list(islice(filter(self.may_be_listed, found), most))
 
     def by_line(self, text: str) -> list[frozenset[str]]:
         """Return the names in each line of a text, as many sets as it has lines."""
         text = without_secrets(text)
         lines: list[frozenset[str]] = []
         line: list[str] = []
-        for name in filter(None, map(_NAME_OF.__getitem__, [*_words_of(text), "\n"])):
-            if name != "\n":
-                line.append(name)
-            else:
+        for word in [*_words_of(text), "\n"]:
+            if word == "\n":
                 lines.append(frozenset(line) if line else _NONE)
                 line.clear()
+            elif name := _NAME_OF[word]:
+                line.append(name)
         if self._included:
             lines = [names.union(self._included_in(own)) for names, own in zip(lines, text.split("\n"), strict=True)]
         if self._excluded:
-            lines = [frozenset(filter(self._may_be_listed, names)) for names in lines]
+            lines = [frozenset(filter(self.may_be_listed, names)) for names in lines]
         return lines
 
-    def _included_in(self, text: str) -> Iterator[str]:
-        found = (match[0] for match in self._included.finditer(text)) if self._included else ()
-        return filter(self._may_be_listed, found)
+    def may_be_listed(self, name: str) -> bool:
+        """Return True unless the user excluded the name, or it is too long for one."""
+        return 0 < len(name) <= _LONGEST and not any(pattern.fullmatch(name) for pattern in self._excluded)
 
-    def _may_be_listed(self, name: str) -> bool:
-        return 0 < len(name) <= _LONGEST and not (self._excluded and self._excluded.fullmatch(name))
+    def _included_in(self, text: str) -> Iterator[str]:
+        found = (match[0] for pattern in self._included for match in pattern.finditer(text))
+        return (name for name in found if self.may_be_listed(name) and not _is_key(name))
 
 
 class _NameOf(dict[str, str]):
-    """The name that a word is, empty if it is none. Each word is judged once in a process, as for all it is the same.
-
-    A line end stands for itself.
-    """
+    """The name that a word is, empty if it is none. Each word is judged once in a process: for all it is the same."""
 
     def __missing__(self, word: str) -> str:
-        name = "" if len(word) > _LONGEST_WORD or _is_plain(word) or _KEY.search(word) else _name_in(word)
+        if len(word) > _LONGEST_WORD:
+            return ""
         if len(self) >= _MOST_KNOWN:
             self.clear()
-            self["\n"] = "\n"
-        self[word] = name
+        name = self[word] = "" if _is_plain(word) or _is_key(word) else _name_in(word)
         return name
 
 
-_NAME_OF = _NameOf({"\n": "\n"})
-_NO_NAMES, _NONE = ("", "\n"), frozenset[str]()
+_NAME_OF = _NameOf()
+_NONE = frozenset[str]()
 
 
 def _words_of(text: str) -> list[str]:
@@ -151,24 +164,48 @@ def _words_of(text: str) -> list[str]:
 def without_secrets(text: str) -> str:
     """Return the text without passwords: random values beside a word such as token, or before the @ of a URL."""
     small = text.lower()
+    # Few letters become two small ones.
+    words = _SECRET_WORD.finditer(small) if len(small) == len(text) else _SECRET_WORD_OF_ANY_CASE.finditer(text)
     pieces, end = [], 0
-    for word in _SECRET_WORD.finditer(small if len(small) == len(text) else text):
+    for word in words:
         found = _VALUE.match(text, word.end()) if word.end() >= end else None
-        if found and found.lastgroup and (found.lastgroup != "random" or _is_random(found["random"])):
-            pieces.append(text[end : found.start(found.lastgroup)])
-            end = found.end(found.lastgroup)
+        if found and (kind := found.lastgroup) and _is_secret(kind, found[kind], word):
+            pieces.append(text[end : found.start(kind)])
+            end = _REST_OF_VALUE.match(text, found.end(kind)).end()  # type: ignore[union-attr]
     return "".join([*pieces, text[end:]]) if pieces else text
 
 
 def holds_credential(text: str) -> bool:
     """Return True if something in the text looks like a credential."""
-    return _KEY.search(text) is not None or without_secrets(text) is not text
+    return _is_key(text.strip()) or without_secrets(text) is not text
 
 
-def _is_random(value: str) -> bool:
-    """Return True for letters mixed with digits, or with capitals and marks: nobody names a thing so."""
-    has_digit, has_small, has_capital = (any(map(test, value)) for test in (str.isdigit, str.islower, str.isupper))
+def _is_secret(kind: str, value: str, word: re.Match[str]) -> bool:
+    """Return True if what stands beside a word such as password is one: letters mixed with digits, or the like."""
+    if kind in ("open", "user", "header"):
+        return True
+    has_digit, has_small, has_capital = (bool(test.search(value)) for test in (_DIGIT, _SMALL, _CAPITAL))
+    before, said = word.string[max(0, word.start() - 12) : word.start()].lower(), word[0].lower()
+    if kind == "argument" or (said == "key" and not before.rstrip("-_ ").endswith(_OF_KEYS)):
+        return has_digit and has_small and has_capital
+    if said.startswith(("pass", "pwd")) and value.isdigit():
+        return True
     return (has_digit and (has_small or has_capital)) or (has_small and has_capital and not value.isalnum())
+
+
+def _is_key(word: str) -> bool:
+    """Return True for the format of a key, and for a random mixture of letters and digits."""
+    if _KEY.search(word):
+        return True
+    if len(word) < _RANDOM_FROM:
+        return False
+    return any(map(_is_random, _RUN_OF_LETTERS.findall(word))) or (word.isascii() and _is_random(word))
+
+
+def _is_random(word: str) -> bool:
+    return all(test.search(word) for test in (_DIGIT, _SMALL, _CAPITAL)) and len(_SWITCH.findall(word)) > 0.38 * len(
+        word
+    )
 
 
 def _is_plain(word: str) -> bool:
@@ -219,8 +256,8 @@ def _has_shape(name: str) -> bool:
 
 
 def _checked(option: str, patterns: Iterable[str]) -> tuple[str, ...]:
-    if isinstance(patterns, str):
-        raise InvalidTypeError(f"{option} must be a list of patterns, got the text {patterns!r:.80}")
+    if isinstance(patterns, str) or not isinstance(patterns, Iterable):
+        raise InvalidTypeError(f"{option} must be a list of patterns, got {patterns!r:.80}")
     given = tuple(patterns)
     for pattern in given:
         if not isinstance(pattern, str):

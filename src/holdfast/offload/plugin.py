@@ -89,7 +89,7 @@ class ContextOffloader:
             self.hold.listen(on_event)
         self._offloading = Offloading(self.hold)
         self._deciding = Deciding(self.rules, self.hold, self._offloading)
-        self._unnoted: dict[str, list[str]] = {}
+        self._unnoted = set[str]()
 
     @property
     def storage(self) -> Storage:
@@ -112,31 +112,32 @@ class ContextOffloader:
         registry.add_callback(BeforeModelCall, self.before_model_call)
 
     async def after_tool_call(self, event: AfterToolCall) -> None:
-        """Put a preview and references in the place of a result that is too large."""
+        """Put an extract and references in the place of a result that is too large."""
         dialect = self.hold.dialect_of(self.own(event.conversation))
         given = read_result(event.result, dialect)
         result = replace(given.result, tool_use_id=event.tool_use_id)
         tokens = await self._offloading.tokens(result)
         offload = await self._deciding.consider(event.tool_name, result, tokens)
         if offload is not None:
-            self._remember(event.tool_name, event.tool_use_id, offload.plan)
+            self._remember(event.tool_name, offload.plan)
             event.result = given.write(given.result.with_content(offload.result.content))
 
     async def message_added(self, event: MessageAdded) -> None:
         """Look whether the results of a turn are too much together, if they came in one message."""
         conversation = self.own(event.conversation)
         messages = conversation.messages
-        if messages and event.message is messages[-1] and self._holds_results(event.message, conversation):
-            await self._fit_turn(conversation)
         if messages and event.message is messages[-1]:
+            if self._holds_results(event.message, conversation):
+                await self._fit_turn(conversation)
             self._note_offloads(conversation, len(messages) - 1)
-        event.message = messages[-1] if messages else event.message
+            event.message = messages[-1]
 
     async def before_model_call(self, event: BeforeModelCall) -> None:
         """Let the storage know what the conversation shows, which is not to be forgotten, and that a turn begins."""
         conversation = self.own(event.conversation)
         await self._fit_turn(conversation)
         self._note_offloads(conversation, 0)
+        self._unnoted.clear()
         await self.hold.before_model_call(event)
 
     def get_state(self) -> dict[str, Any]:
@@ -171,29 +172,24 @@ class ContextOffloader:
                 # It was offloaded already, or is about something that was.
                 continue
             if (offload := await self._deciding.give_up(unsent)) is not None:
-                self._remember(unsent.tool_name, unsent.result.tool_use_id, offload.plan)
+                self._remember(unsent.tool_name, offload.plan)
                 written = replaced(messages[unsent.message], unsent.block, offload.result, dialect)
                 messages[unsent.message : unsent.message + 1] = written
                 total -= unsent.tokens - offload.tokens
 
     def _note_offloads(self, conversation: Conversation, start: int) -> None:
         """Note on messages what was offloaded of them: from its text alone, nothing is ever taken for an extract."""
-        if not self._unnoted or not self.hold.covers_history:
-            return
         dialect, messages = self.hold.dialect_of(conversation), conversation.messages
         for at in range(len(messages) - 1, start - 1, -1):
-            message = dialect.read(messages[at])
-            if message.role == "assistant":
-                break
-            ids = [result.tool_use_id for result in message.tool_results]
-            references = [name for known in ids for name in self._unnoted.pop(known, ())]
-            if references:
-                notes = {**message.notes, OFFLOADED: [*message.offloaded, *references]}
+            if not self._unnoted or (message := dialect.read(messages[at])).role == "assistant":
+                return
+            if shown := self._unnoted & self.hold.known.shown_in(message.blocks):
+                self._unnoted -= shown
+                notes = {**message.notes, OFFLOADED: [*message.offloaded, *sorted(shown)]}
                 messages[at : at + 1] = dialect.write(replace(message, notes=notes, edited=True))
-        self._unnoted.clear()
 
-    def _remember(self, tool_name: str, tool_use_id: str, plan: OffloadPlan) -> None:
-        self._unnoted.setdefault(tool_use_id, []).extend(plan.references)
+    def _remember(self, tool_name: str, plan: OffloadPlan) -> None:
+        self._unnoted |= set(plan.references)
         for part in plan.parts:
             if part.storable is not None and part.reference is not None:
                 self.hold.remember(part.reference, tool_name, part.storable.content, part.storable.content_type)
