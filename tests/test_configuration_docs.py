@@ -42,7 +42,7 @@ def arguments_of(kind: type, *names: str) -> dict[str, str]:
         ("## The manager", arguments_of(ContextManager)),
         (
             "Of both methods, beside `method` itself:",
-            arguments_of(ContextCompression, "proactive", "low_water", "on_reduction"),
+            arguments_of(ContextCompression, "proactive", "low_water", "marker_tokens", "on_reduction"),
         ),
         ('With `"truncate"`:', options_of(Truncate)),
         ('With `"summarize"`:', options_of(Summarize)),

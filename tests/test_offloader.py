@@ -240,6 +240,50 @@ async def test_a_document_of_text_has_a_preview():
     assert "amount" in result["content"][0]["text"]
 
 
+async def test_a_small_document_of_text_beside_a_large_one_is_shown_whole_with_its_reference():
+    storage = InMemoryStorage()
+    offloader, talk = ContextOffloader(storage), conversation()
+    small, large = (
+        {"document": {"format": "csv", "name": name, "source": {"bytes": b"id,amount\n" + b"1,2\n" * rows}}}
+        for name, rows in (("small", 100), ("large", 9_000))
+    )
+    result = await offloaded(offloader, converse_result(small, large), talk)
+    assert len(await stored_in(storage)) == 2
+    assert ["[Offloaded as " in block["text"] for block in result["content"][:2]] == [True, True]
+    assert result["content"][0]["text"].endswith("\n" + "id,amount\n" + "1,2\n" * 100)
+
+
+async def test_nothing_stays_stored_of_a_result_that_cannot_be_counted():
+    calls = []
+
+    def count(text: str) -> int:
+        calls.append(text)
+        if "[Offloaded as " in text:
+            raise ValueError("no tokenizer for this")
+        return len(text) // 4
+
+    storage = InMemoryStorage()
+    offloader, talk = ContextOffloader(storage, count_text=count), conversation()
+    assert await offloaded(offloader, LOG, talk) == LOG
+    assert await stored_in(storage) == []
+
+
+async def test_without_a_manager_too_an_offloader_knows_its_results_again_after_a_restart():
+    storage = InMemoryStorage(evict_after_turns=None)
+    offloader, talk = ContextOffloader(storage, dialect="converse"), conversation()
+    registry = HookRegistry()
+    offloader.register_hooks(registry)
+    await registry.invoke(event := AfterToolCall(talk, "read", "t1", converse_result({"text": f"walrus {LOG}"})))
+    talk.messages.append({"role": "user", "content": [{"toolResult": event.result}]})
+    await registry.invoke(MessageAdded(talk, talk.messages[-1]))
+    again = ContextOffloader(storage, dialect="converse")
+    again.register_hooks(after := HookRegistry())
+    same = conversation(*talk.messages)
+    await after.invoke(BeforeModelCall(same))
+    tool = next(tool for tool in again.tools if tool.name.startswith("search"))
+    assert "walrus" in (await tool.run(same, {"query": "walrus"})).text.partition("\n")[2]
+
+
 @pytest.mark.parametrize("dialect", ["converse", "anthropic", "openai"])
 async def test_no_block_is_empty_without_the_tools(dialect):
     offloader, talk = ContextOffloader(include_retrieval_tool=False, dialect=dialect), conversation()

@@ -168,8 +168,11 @@ def test_arguments_that_are_no_json_are_text():
 
 
 def long_chat(*, last: Message | None = None) -> list[Message]:
-    """More than a window of 8,000 tokens; the order is named in the second result only."""
-    results = [f"note {number}: {FILLER * 20}" for number in range(70)]
+    """More than a window of 8,000 tokens; the order is named in the second result only, among many other names."""
+    results = [
+        f"note {number}: {' '.join(f'entry_{number}_{entry}' for entry in range(12))} {FILLER * 20}"
+        for number in range(70)
+    ]
     results[1] = f"the order of the lighthouse keeper is ORD-4411. {FILLER * 20}"
     final = last or called(99, "refund", keeper="the lighthouse keeper", order="ORD-4411")
     return chat(results, last=final)
@@ -202,7 +205,7 @@ def rows_of(prefix: str) -> str:
     return "\n".join(f"{number * 7919 % 100_003:06d} {prefix}{number:05d}" for number in range(4_000))
 
 
-@pytest.mark.parametrize(("value", "lookup", "further"), [("zq00100", 1, 0), ("zq02000", 0, 1)])
+@pytest.mark.parametrize(("value", "lookup", "further"), [("zq00200", 1, 0), ("zq02000", 0, 1)])
 def test_a_value_on_a_page_behind_a_reference_in_view_is_one_look_up_away_and_on_no_page_further_off(
     value, lookup, further
 ):
@@ -237,7 +240,7 @@ def test_looking_for_values_changes_nothing_of_the_conversation():
 def test_what_a_bounded_storage_forgot_is_lost():
     bounded = {"strategy": "auto", "offload_storage": {"kind": "file", "evict": {"max_entries": 1}}}
     results = [rows_of("zq"), rows_of("yp"), *[FILLER] * 6]
-    messages = chat(results, last=called(99, "send", value="zq00100"))
+    messages = chat(results, last=called(99, "send", value="zq00200"))
     assert outcome_of(messages, "auto").counts.lookup == 1
     assert outcome_of(messages, Policy("bounded", bounded)).counts.lost == 1
 

@@ -224,7 +224,7 @@ async def test_a_report_without_compression_works_too():
 
 
 async def test_a_pin_of_a_shortened_message_outlives_the_undo():
-    loop = Loop(window=8_000)
+    loop = Loop(window=8_000, compression={"low_water": 0.55})
     await loop.turn([{"text": "very special result " + "dolor sit amet " * 1_000}])
     await loop.go_on(16)
     loop.messages[2]["metadata"]["custom"]["pinned"] = True
@@ -260,7 +260,7 @@ async def test_a_storage_that_never_answers_ends_an_undo():
 
 
 async def test_an_edit_of_a_shortened_message_is_not_overwritten():
-    loop = Loop(window=8_000)
+    loop = Loop(window=8_000, compression={"low_water": 0.55})
     await loop.turn([{"text": "very special result " + "dolor sit amet " * 1_000}])
     await loop.go_on(16)
     loop.messages[2]["content"][0]["toolResult"]["content"][0]["text"] += " [corrected by the user]"
@@ -388,7 +388,7 @@ async def test_an_edit_in_place_while_an_undo_is_under_way_is_not_lost():
 
 
 async def test_notes_that_others_set_on_a_shortened_message_outlive_the_undo():
-    loop = Loop(window=8_000)
+    loop = Loop(window=8_000, compression={"low_water": 0.55})
     await loop.turn([{"text": "very special result " + "dolor sit amet " * 1_000}])
     await loop.go_on(16)
     loop.messages[2]["metadata"]["custom"]["mine"] = "a note"

@@ -55,8 +55,11 @@ def composed(
     offloader = _chosen("offloader", offloader, is_auto, _brought(ContextOffloader, plugins))
     stores = offloader or (compression if archive is not False else None)
     _refuse_without("compression", compression, {**protect, **limits, "archive": archive})
-    if not compression and not offloader:
-        _refuse_without("offloader, nor without compression", None, {"names": shared["names"]})
+    if not compression and not offloader and shared["names"] is not None:
+        raise InvalidValueError(
+            "names has no effect without offloader or compression; "
+            "add offloader=True or compression=True, or leave it out"
+        )
     _refuse_where_nothing_is_stored(stores, {"offload_storage": storage, "embedder": embedder})
     compresses = compression_from(compression, protect, window=limits["window"], **shared)
     offloads = offloader_from(offloader, storage, embedder=embedder, **shared)

@@ -38,9 +38,9 @@ class Taken:
 
 def taken_by(plan: Plan, messages: Sequence[Message], chronicle: Chronicle, known: Left) -> Taken:
     """Return which of the *messages* a plan takes out or rewrites. What is *known* to have left keeps its numbers."""
-    numbers, tools = numbers_of(messages, known), _tools_of(messages)
-    places = tuple(places_in(plan))
-    entries = tuple(_entry(messages[place], numbers[place], chronicle, tools) for place in places)
+    numbers, places = numbers_of(messages, known), tuple(places_in(plan))
+    tools = _tools_of(messages)
+    entries = tuple(_entry(messages[place], numbers[place], chronicle, tools[place]) for place in places)
     rewritten = _rewritten(plan)
     stays = frozenset(number for number, place in enumerate(places) if place in rewritten)
     return Taken(places, entries, stays, left_with(plan, messages, chronicle, known))
@@ -123,9 +123,8 @@ def _places_of(edit: Any) -> Sequence[int]:
 
 def _entry(message: Message, number: int | None, chronicle: Chronicle, tools: Mapping[str, str]) -> Entry:
     turn, at = (0, None) if number is None else chronicle.when(number)
-    names = {result.tool_use_id: tools.get(result.tool_use_id, "") for result in message.tool_results}
     kept_as = message.notes.get(KEPT_AS)
-    entry = Entry(encoded(message.wire), number, turn, at, names)
+    entry = Entry(encoded(message.wire), number, turn, at, tools)
     if not isinstance(kept_as, str):
         return entry
     return replace(entry, original=kept_as) if _is_kept_whole(message) else replace(entry, changed_from=kept_as)
@@ -150,5 +149,11 @@ def _left_as(message: Message, number: int, chronicle: Chronicle) -> Left:
     )
 
 
-def _tools_of(messages: Sequence[Message]) -> dict[str, str]:
-    return {use.id: use.name for message in messages for use in message.tool_uses}
+def _tools_of(messages: Sequence[Message]) -> list[dict[str, str]]:
+    """Return for each message which tools its results are from, by the id of the call: of repeated ids, the latest."""
+    tools: dict[str, str] = {}
+    of_messages = []
+    for message in messages:
+        tools.update((use.id, use.name) for use in message.tool_uses)
+        of_messages.append({id_: tools.get(id_, "") for id_ in (result.tool_use_id for result in message.tool_results)})
+    return of_messages

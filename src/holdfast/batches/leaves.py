@@ -34,7 +34,7 @@ from holdfast.messages import as_json_text as json_text
 __all__ = ["Leaf", "leaves_of", "message_of", "says_something"]
 
 # All that a marker or a bridge says, and a summary of which the messages are archived.
-_OWN_WORDS = re.compile(r"(<summary>.*</summary>\n)?\[[^\n]*\]", re.DOTALL)
+_OWN_WORDS = re.compile(r"(<summary>.*</summary>\n)?\[[^\n]*\](\n.*)?", re.DOTALL)
 
 
 @dataclass(frozen=True)

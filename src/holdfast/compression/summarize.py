@@ -176,6 +176,7 @@ class Summarize:
             longest=longest,
             readable=max(budget.limit - longest, longest),
             estimator=history.estimator,
+            names=history.names,
         )
         enough = _ENOUGH if self.enough_facts is None else self.enough_facts
         return Replacement(history, budget, reduction, request, enough if self.facts == "replace" else 0)

@@ -56,6 +56,7 @@ class SummaryRequest:
     longest: int
     readable: int
     estimator: TokenEstimator = field(default_factory=TokenEstimator, repr=False, compare=False)
+    names: Names = field(default_factory=Names, repr=False, compare=False)
 
     @property
     def prompt(self) -> str:
@@ -67,7 +68,7 @@ class SummaryRequest:
         )
 
     def _transcript(self) -> str:
-        said = [_rendered(shortened(message, _LONGEST_RESULT, self.estimator, Names())) for message in self.messages]
+        said = [_rendered(shortened(message, _LONGEST_RESULT, self.estimator, self.names)) for message in self.messages]
         text = "\n\n".join(said)
         tokens, room = self.estimator.text(text), self._room()
         if tokens <= room:

@@ -60,7 +60,12 @@ class Offloading:
             for number, storable in enumerate(plan.storables)
         ]
         plan = plan.stored_as(await self._hold.storing.store(contents))
-        content = await _WORKERS.run(rendered, plan, self._hold.names, self._estimator.text, self._guidance)
+        try:
+            content = await _WORKERS.run(rendered, plan, self._hold.names, self._estimator.text, self._guidance)
+        except Exception:
+            # A tokenizer, which is the user's code.
+            await self._hold.storing.delete(plan.references)
+            raise
         left = result.with_content(content)
         tokens = self._estimator.block(left)
         if tokens >= plan.tokens:

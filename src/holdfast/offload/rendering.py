@@ -36,4 +36,6 @@ def _stand_in(storable: Storable, reference: str, names: Names, count_text: Call
     about = f"{name}{storable.content_type}, {size_of(storable.content)}, about {storable.tokens:,} tokens"
     if storable.text is None:
         return introduced(reference, about)
-    return extract(storable.text, storable.room, reference, about=about, names=names, count_text=count_text)
+    text = extract(storable.text, storable.room, reference, about=about, names=names, count_text=count_text)
+    # What fits is shown as it is.
+    return text if text is not storable.text else f"{introduced(reference, about)}\n{text}"

@@ -78,8 +78,6 @@ def _in_batch(reference: str, content: bytes, is_gone: Callable[[str], bool]) ->
 def _parts(address: str, entry: Entry, dialect: str, reference: str) -> Iterator[Addition]:
     """Yield each text of a message that is stored here."""
     leaves = leaves_of(entry, dialect)
-    # A marker shows lines of messages that were removed before: they are to be found where they stood.
-    is_marker = Message("user", (), notes_in(entry.wire)).made_as is not None
     for place, leaf in enumerate(leaves, start=1):
         if (text := leaf.text) and not leaf.elsewhere:
             number = f"{address}.{place}" if len(leaves) > 1 else address
@@ -94,4 +92,4 @@ def _parts(address: str, entry: Entry, dialect: str, reference: str) -> Iterator
             if entry.number is not None:
                 labels |= {"what": f"message {address}, {what}", "message": address}
             known = {name: label for name, label in labels.items() if label}
-            yield Addition(f"{reference}#{number}", text, leaf.tool, known, is_echo=is_marker or leaf.tool in OWN_TOOLS)
+            yield Addition(f"{reference}#{number}", text, leaf.tool, known, is_echo=leaf.tool in OWN_TOOLS)

@@ -62,7 +62,7 @@ class Request:
             raise InvalidValueError(f"unknown argument {unknown[0]!r:.80}; allowed are {', '.join(_READERS)}")
         if "reference" not in given:
             raise InvalidValueError(
-                "reference is missing: pass one that stands beside a preview, as it is written there"
+                "reference is missing: pass one that stands above an extract, as it is written there"
             )
         request = Request(**{name: _READERS[name](name, value) for name, value in given.items()})
         request._check()
@@ -205,7 +205,7 @@ def _range_schema(description: str) -> dict[str, Any]:
 SCHEMA: Mapping[str, Any] = {
     "type": "object",
     "properties": {
-        "reference": {"type": "string", "description": "The reference, exactly as it stands beside the preview."},
+        "reference": {"type": "string", "description": "The reference, exactly as it stands above the extract."},
         "pattern": {
             "type": "string",
             "description": (

@@ -37,7 +37,7 @@ __all__ = ["RETRIEVE", "Retrieving"]
 
 RETRIEVE = "retrieve_offloaded_content"
 _DESCRIPTION = (
-    "Read what left this conversation: a tool's result that was too large, of which you see a preview and a reference, "
+    "Read what left this conversation: a large result of a tool, of which you see an extract and a reference, "
     "or earlier messages, by the reference in their place. Ask for what you need: a pattern for matching lines with "
     "their surroundings, a line_range, a json_path in JSON, columns and where for rows of CSV, TSV and JSON lines, or "
     "characters inside a huge line. Without any of these it returns the whole content, or its first page. An answer "
