@@ -135,7 +135,7 @@ def measured(manager: str, replay: Callable[[str, int, int], Counter[str]]) -> l
         for name, window in product(NAMES, WINDOWS):
             print(f"{manager}: {name}, {window:,} tokens …", file=sys.stderr)
             counts = pool.map(partial(replay, name, window), range(len(recorded(name))))
-            figures.append(Figures(name, window, manager, sum(counts, Counter())))
+            figures.append(Figures(name, window, manager, dict(sum(counts, Counter()))))
         return figures
 
 

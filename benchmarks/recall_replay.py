@@ -132,7 +132,8 @@ class StrandsReplay:
         return answer
 
     def _count(self, messages: list[Any], system: Any, tools: Sequence[Any]) -> int:
-        return tokens_of(self._sent(messages, system, tools))
+        said = system if isinstance(system, str) else "".join(block.get("text", "") for block in system or ())
+        return tokens_of(self._sent(messages, said, tools))
 
     def _sent(self, messages: Iterable[Any], system: Any, tools: Iterable[Any]) -> list[Message]:
         own = [tool for tool in tools if tool["name"] not in self.tools]
