@@ -41,7 +41,8 @@ _PER_LINE = 61
 _MOST_READ_OF_LOG = 100_000
 _MOST_READ, _FIRST_READ, _MOST_PARSED = 400_000, 100, 2_000_000
 """Of a larger text, so many characters are read, from everywhere in it, besides so many first lines."""
-_TRIES, _FULL = 4, 0.95
+_TRIES, _FIRST_TRY, _FULL = 4, 1.15, 0.94
+"""Lines that were chosen from everywhere have more characters for a token than the text they are from."""
 _SAMPLE = 8_192
 _DEFINED, _BEGINNING = 2.5, 60
 _FIRST, _FAILED = 3.0, 9.0
@@ -95,7 +96,7 @@ def extract(
 
 def _fitted(made: Callable[[int], str], tokens: int, per_token: float, count_text: Callable[[str], int]) -> str:
     """Return the longest of a few tries to make a text of *tokens* tokens, given for how many characters to try."""
-    room, best = int(tokens * per_token), ""
+    room, best = int(_FIRST_TRY * tokens * per_token), ""
     for _ in range(_TRIES):
         tried = _UNSENDABLE.sub("\ufffd", made(room))
         size = max(count_text(tried), 1)
@@ -176,7 +177,7 @@ class _Source:
         else:
             words = _fitting(rest, left // 2)
             here = set(_plain_words(body))
-            once = (word for word in self._once if word not in here and self._names.may_be_listed(word))
+            once = (word for word in self._once if word not in here)
             words += _fitting(once, left - sum(map(len, words)) - len(words))
         return f"{body}\n[Also in it: {' '.join(words)}]" if words else body
 
@@ -228,7 +229,8 @@ class _Source:
     def _once(self) -> list[str]:
         """The plain words that were read once: in prose, they are what a place is known by."""
         counts = Counter(_plain_words("\n".join([text for _, text, _ in self._read])))
-        return sorted((word for word, count in counts.items() if count == 1), key=lambda word: (len(word), word))
+        once = (word for word, count in counts.items() if count == 1 and self._names.may_be_listed(word))
+        return sorted(once, key=lambda word: (len(word), word))
 
 
 def _cost(lines: Iterable[_Line]) -> int:

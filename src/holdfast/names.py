@@ -19,7 +19,7 @@ MOST_NAMES = 500
 """How many names are kept for one text."""
 
 _SHORTEST, _LONGEST, _MOST_PARTS = 4, 60, 10
-_LONGEST_WORD, _MOST_KNOWN = 400, 20_000
+_LONGEST_WORD, _MOST_KNOWN = 400, 40_000
 _CJK = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _RUN = r"[\u3400-\u9fff]{2,8}|[\u30a0-\u30ff]{2,8}|[\u3040-\u309f]{2,8}|[\uac00-\ud7af]{2,8}"
 _ASCII, _ANY = r"[A-Za-z0-9_./:@#+~-]", r"[A-Za-z0-9_./:@#+~\w-]"
@@ -71,8 +71,9 @@ _VALUE = re.compile(
 _REST_OF_VALUE = re.compile(r"[\w.+/=~-]*")
 # A key by another name opens nothing: most are those of mappings.
 _OF_KEYS = ("api", "access", "secret", "private", "account", "shared", "signing", "encryption", "license", "auth")
-_DIGIT, _SMALL, _CAPITAL = map(re.compile, ("[0-9]", "[a-z]", "[A-Z]"))
-_RANDOM_FROM, _RUN_OF_LETTERS = 24, re.compile(r"[A-Za-z0-9+=_-]{24,}")
+_DIGIT, _SMALL, _CAPITAL, _DIGIT_OR_CAPITAL = map(re.compile, ("[0-9]", "[a-z]", "[A-Z]", "[0-9A-Z]"))
+_SHORTEST_KEY, _RANDOM_FROM, _MANY_SWITCHES = 11, 24, 0.38
+_RUN_OF_LETTERS = re.compile(r"[A-Za-z0-9+=_-]{24,}")
 _SWITCH = re.compile(r"(?<=[a-z])[A-Z0-9]|(?<=[A-Z])[a-z0-9]|(?<=[0-9])[A-Za-z]")
 
 
@@ -110,19 +111,19 @@ class Names:
         """Return the first *most* names in a text, each once, in their order; None for all of them."""
         text = without_secrets(text)
         found = dict.fromkeys(chain(self._included_in(text), map(_NAME_OF.__getitem__, _words_of(text))))
-        return list(islice(filter(self.may_be_listed, found), most))
+        return list(islice((name for name in found if name != "\n" and self.may_be_listed(name)), most))
 
     def by_line(self, text: str) -> list[frozenset[str]]:
         """Return the names in each line of a text, as many sets as it has lines."""
         text = without_secrets(text)
         lines: list[frozenset[str]] = []
         line: list[str] = []
-        for word in [*_words_of(text), "\n"]:
-            if word == "\n":
+        for name in filter(None, map(_NAME_OF.__getitem__, [*_words_of(text), "\n"])):
+            if name != "\n":
+                line.append(name)
+            else:
                 lines.append(frozenset(line) if line else _NONE)
                 line.clear()
-            elif name := _NAME_OF[word]:
-                line.append(name)
         if self._included:
             lines = [names.union(self._included_in(own)) for names, own in zip(lines, text.split("\n"), strict=True)]
         if self._excluded:
@@ -139,14 +140,17 @@ class Names:
 
 
 class _NameOf(dict[str, str]):
-    """The name that a word is, empty if it is none. Each word is judged once in a process: for all it is the same."""
+    """The name that a word is, empty if it is none. Each word is judged once in a process: for all it is the same.
+
+    A line end stands for itself.
+    """
 
     def __missing__(self, word: str) -> str:
         if len(word) > _LONGEST_WORD:
             return ""
         if len(self) >= _MOST_KNOWN:
             self.clear()
-        name = self[word] = "" if _is_plain(word) or _is_key(word) else _name_in(word)
+        name = self[word] = "\n" if word == "\n" else _name_in(word)
         return name
 
 
@@ -195,17 +199,21 @@ def _is_secret(kind: str, value: str, word: re.Match[str]) -> bool:
 
 def _is_key(word: str) -> bool:
     """Return True for the format of a key, and for a random mixture of letters and digits."""
+    if len(word) < _SHORTEST_KEY or not _DIGIT_OR_CAPITAL.search(word):
+        return False
     if _KEY.search(word):
         return True
-    if len(word) < _RANDOM_FROM:
+    if len(word) < _RANDOM_FROM or not _is_mixed(word):
         return False
-    return any(map(_is_random, _RUN_OF_LETTERS.findall(word))) or (word.isascii() and _is_random(word))
+    return any(map(_is_random, [word, *_RUN_OF_LETTERS.findall(word)]))
 
 
 def _is_random(word: str) -> bool:
-    return all(test.search(word) for test in (_DIGIT, _SMALL, _CAPITAL)) and len(_SWITCH.findall(word)) > 0.38 * len(
-        word
-    )
+    return len(_SWITCH.findall(word)) > _MANY_SWITCHES * len(word) and _is_mixed(word)
+
+
+def _is_mixed(word: str) -> bool:
+    return bool(_CAPITAL.search(word) and _DIGIT.search(word) and _SMALL.search(word))
 
 
 def _is_plain(word: str) -> bool:
@@ -214,6 +222,8 @@ def _is_plain(word: str) -> bool:
 
 def _name_in(word: str) -> str:
     """Return the name that a word is without what stands around it; empty if it is none."""
+    if _is_plain(word) or _is_key(word):
+        return ""
     url = _URL.match(word)
     name = (url[0] if url else word).rstrip("./:-+~@#")
     # A dot belongs to what it begins only in a path: .git/config, but not .append.
