@@ -283,4 +283,11 @@ def test_an_extract_of_removed_messages_fits_and_shows_their_lines(removed, stay
     assert estimate_text(made) <= tokens
     original = "\n".join(message.text for message in removed)
     for line in made.split("\n"):
-        assert line in original or "\ufffd" in line or line.startswith("[Also in them: ")
+        assert line.rstrip("…") in original or "\ufffd" in line or line.startswith("[Also in them: ")
+
+
+@pytest.mark.parametrize("blank", [" ", "\n"])
+def test_words_without_marks_are_not_taken_for_encoded_bytes(blank):
+    assert "alpha Beta" in extract(" ".join(["alpha Beta", *["gamma Delta"] * 3_000]).replace(" ", blank), 300).replace(
+        blank, " "
+    )

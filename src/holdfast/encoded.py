@@ -61,6 +61,9 @@ def described_bytes(text: str) -> str | None:
 
 def _is_base64(body: str) -> bool:
     middle = body[len(body) // 2 :][:100]
+    if max(len(body[:100].split()), len(middle.split())) > 3:
+        # Words without any mark between them.
+        return False
     return all(map(_BASE64_START.fullmatch, (body[:100], middle.ljust(100, "=")))) and (
         _MIXED.search(middle) is not None or _is_ascii_text(_decoded(body[:400]))
     )

@@ -40,7 +40,7 @@ _PER_LINE = 61
 """What a line costs beside its characters: few long lines are easier to read than many short ones."""
 _MOST_READ_OF_LOG = 100_000
 _MOST_READ, _FIRST_READ, _MOST_PARSED = 400_000, 100, 2_000_000
-"""Of a larger text, so many characters are read, from everywhere in it, besides so many first lines."""
+"""Of a larger text, so many bytes are read, from everywhere in it, besides so many first lines."""
 _TRIES, _FIRST_TRY, _FULL = 4, 1.15, 0.94
 """Lines that were chosen from everywhere have more characters for a token than the text they are from."""
 _SAMPLE = 8_192
@@ -330,6 +330,8 @@ def _kinds_of(pieces: Sequence[str]) -> dict[int, int]:
 def _read(pieces: Sequence[str], names: Names, kinds: Mapping[int, int]) -> list[_Read]:
     """Return lines with their names: of a large text its beginning, one of each kind, and some from everywhere."""
     most = _MOST_READ_OF_LOG if kinds or _is_log(pieces) else _MOST_READ
+    if sample := "".join(pieces[:_FIRST_READ])[:_SAMPLE]:
+        most = most * len(sample) // len(sample.encode("utf-8", "surrogatepass"))
     places: Sequence[int] = range(len(pieces))
     if (stride := _stride(pieces, most)) > 1:
         firsts = list(kinds)[:: _stride([pieces[at] for at in kinds], most)]
