@@ -5,11 +5,13 @@ from __future__ import annotations
 import base64
 import random
 import string
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from holdfast import names as module
 from holdfast.errors import InvalidTypeError, InvalidValueError
 from holdfast.names import MOST_NAMES, Names, holds_credential
 
@@ -205,10 +207,29 @@ def test_users_add_names_and_exclude_others():
     assert names.by_line(text) == [{"order 12"}, {"order 13", "src/pay.py"}, set()]
 
 
+def test_each_pattern_of_a_user_stands_for_itself():
+    assert Names(include=[r"(?i)ord-\d+", r"(a)b", r"(\d)\1x"]).of("see ord-7, Ord-8, ab and 77x") == [
+        "ord-7",
+        "Ord-8",
+        "ab",
+        "77x",
+    ]
+    assert Names(include=[r"\S+"]).of("ghp_" + "a1B2" * 9) == []
+
+
+def test_names_of_threads_do_not_mix(monkeypatch):
+    monkeypatch.setattr(module, "_MOST_KNOWN", 10)
+    text = "\n".join(f"name_{number}" for number in range(300))
+    with ThreadPoolExecutor(4) as pool:
+        for lines in pool.map(NAMES.by_line, [text] * 40):
+            assert lines == [{f"name_{number}"} for number in range(300)]
+
+
 @pytest.mark.parametrize(
     ("given", "error", "said"),
     [
         ({"include": "ORD"}, InvalidTypeError, "include must be a list of patterns, got 'ORD'"),
+        ({"include": None}, InvalidTypeError, "include must be a list of patterns, got None"),
         ({"exclude": [7]}, InvalidTypeError, "exclude must hold regular expressions as text, got int"),
         ({"include": ["("]}, InvalidValueError, r"include holds '\('.* no regular expression"),
     ],

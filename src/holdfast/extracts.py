@@ -17,7 +17,7 @@ import heapq
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
 from itertools import chain, islice
 from typing import Any, NamedTuple, TypeAlias
@@ -159,7 +159,7 @@ class _Source:
         self._read = _read(pieces, names, self._kinds)
         self._has_list = has_list
         self._head = self._first_lines(int(room * _HEAD))
-        self._ranking = _Ranking(self._read[len(self._head) :], _names_of(self._head), self._weight)
+        self._ranking = _Ranking(self._read[len(self._head) :], _names_of(self._head), self._weight, self._kinds)
 
     def extract(self, room: int) -> str:
         """Return about *room* characters of it."""
@@ -259,11 +259,16 @@ _Weight: TypeAlias = Callable[[int, str], float]
 
 
 class _Ranking:
-    """Lines with names, those first that show the most names not *shown* before for the room they take."""
+    """Lines with names, those first that show the most names not *shown* before for the room they take.
 
-    def __init__(self, lines: Sequence[_Read], shown: Set[str], weight: _Weight) -> None:
+    A line of *kinds* shows one more by itself: that there is such a kind.
+    """
+
+    def __init__(
+        self, lines: Sequence[_Read], shown: Set[str], weight: _Weight, kinds: Container[int] = frozenset()
+    ) -> None:
         self._best: list[_Line] = []
-        self._rest = _ranked(lines, shown, weight)
+        self._rest = _ranked(lines, shown, weight, kinds)
 
     def fitting(self, room: int) -> list[_Line]:
         """Return the best lines as far as they fit."""
@@ -281,15 +286,19 @@ class _Ranking:
             yield line
 
 
-def _ranked(lines: Sequence[_Read], shown: Set[str], weight: _Weight) -> Iterator[_Line]:
+def _ranked(lines: Sequence[_Read], shown: Set[str], weight: _Weight, kinds: Container[int]) -> Iterator[_Line]:
     shown = set(shown)
-    of_name = [weight(at, text) / (_cost_of(text) + _PER_LINE) if held else 0.0 for at, text, held in lines]
-    heap = [(-value * len(lines[at][2]), at) for at, value in enumerate(of_name) if value]
+    by_itself = [at in kinds for at, _, _ in lines]
+    of_name = [
+        weight(at, text) / (_cost_of(text) + _PER_LINE) if held or own else 0.0
+        for (at, text, held), own in zip(lines, by_itself, strict=True)
+    ]
+    heap = [(-value * (len(lines[at][2]) + by_itself[at]), at) for at, value in enumerate(of_name) if value]
     heapq.heapify(heap)
     while heap:
         before, at = heap[0]
         line = _Line(*lines[at])
-        now = -of_name[at] * len(line.names - shown)
+        now = -of_name[at] * (len(line.names - shown) + by_itself[at])
         if now > before:
             # What others showed meanwhile made it worth less: that only ever falls.
             heapq.heapreplace(heap, (now, at)) if now else heapq.heappop(heap)
