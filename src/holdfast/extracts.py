@@ -41,7 +41,7 @@ _PER_LINE = 61
 _MOST_READ_OF_LOG = 100_000
 _MOST_READ, _FIRST_READ, _MOST_PARSED = 400_000, 100, 2_000_000
 """Of a larger text, so many bytes are read, from everywhere in it, besides so many first lines."""
-_TRIES, _FIRST_TRY, _FULL = 4, 1.15, 0.94
+_TRIES, _MOST_TRIES, _FIRST_TRY, _FULL = 4, 7, 1.15, 0.94
 """Lines that were chosen from everywhere have more characters for a token than the text they are from."""
 _SAMPLE = 8_192
 _DEFINED, _BEGINNING = 2.5, 60
@@ -96,15 +96,17 @@ def extract(
 
 def _fitted(made: Callable[[int], str], tokens: int, per_token: float, count_text: Callable[[str], int]) -> str:
     """Return the longest of a few tries to make a text of *tokens* tokens, given for how many characters to try."""
-    room, best = int(_FIRST_TRY * tokens * per_token), ""
-    for _ in range(_TRIES):
+    room, best, exceeded = int(_FIRST_TRY * tokens * per_token), "", 0
+    for number in range(1, _MOST_TRIES + 1):
         tried = _UNSENDABLE.sub("\ufffd", made(room))
         size = max(count_text(tried), 1)
         if size <= tokens and len(tried) > len(best):
             best = tried
-        if _FULL * tokens <= size <= tokens:
+        if _FULL * tokens <= size <= tokens or (best and number >= _TRIES):
             break
-        room = int(room * min(0.98 * tokens / size, 1.5))
+        # Where a line more or less makes the difference, it takes larger steps.
+        exceeded += size > tokens
+        room = int(room * min((1 - 0.01 * 2**exceeded) * tokens / size, 1.5))
     return best
 
 
