@@ -232,13 +232,13 @@ def test_the_bills_of_short_chats_that_are_quoted_are_those_that_were_measured()
     quoted = re.search(
         r"is (\d\.\d+) times the bill.*?costs (\d\.\d+)", (DOCS / "faq.md").read_text("utf-8"), re.DOTALL
     )
-    bills = {row[2]: f"{float(row[-3]):.2f}" for row in rows_of("performance.md", 14) if row[0].startswith("tau")}
+    bills = {row[2]: f"{float(row[-3]):.2f}" for row in rows_of("performance.md", 15) if row[0].startswith("tau")}
     assert quoted is not None
     assert quoted.groups() == (bills["holdfast"], bills['strands, "auto"'])
 
 
 def test_the_bill_of_coding_agents_is_as_small_as_it_is_said_to_be():
-    ours = [row for row in rows_of("performance.md", 14) if row[0].startswith("swe") and row[2] == "holdfast"]
+    ours = [row for row in rows_of("performance.md", 15) if row[0].startswith("swe") and row[2] == "holdfast"]
     bills = [float(row[-3]) for row in ours]
     assert "[about a third](performance.md" in (DOCS / "faq.md").read_text("utf-8")
     assert bills
